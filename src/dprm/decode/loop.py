@@ -1,0 +1,218 @@
+"""One reference decoding loop for reveal-only, block-wise and remasking hosts.
+
+The host owns the denoiser, the token values, the count, the window, what may be revoked and what is guarded; the order
+chooses positions. Nothing in a step looks at a value on an accelerator unless the host's own count does.
+Shapes: B rows, L positions, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from dprm.decode.revoke import Revoke
+from dprm.decode.state import State
+from dprm.decode.trace import Trace
+from dprm.decode.windows import Window
+from dprm.order import Choice, Order, Reading, read
+from dprm.order.checks import can_look, check_integer, check_number
+from dprm.order.counts import CountRule, Fixed, resolve_count
+from dprm.order.guards import HoldBack
+from dprm.order.noise import TOKEN, Stream, mix_rows
+
+Denoiser = Callable[[Tensor], Tensor]
+Aux = Tensor | Callable[[State, Reading], Tensor]
+
+
+@dataclass
+class Result:
+    """What a decoding gives.
+
+    Attributes:
+        tokens: [B,L] int64.
+        step_map: [B,L] int32, the 1-based step of each reveal, 0 = given.
+        trace: for `Order.observe` and for reports.
+        nfe: denoiser calls made here, each for the whole batch.
+        row_nfe: [B] int64, those of them that each row needed.
+        state: where to go on from, for example after `fork`.
+    """
+
+    tokens: Tensor
+    step_map: Tensor
+    trace: Trace
+    nfe: int
+    row_nfe: Tensor
+    state: State
+
+
+@torch.no_grad()
+def decode(
+    denoiser: Denoiser,
+    canvas: Tensor | State,
+    order: Order,
+    *,
+    mask_id: int,
+    budget: int | CountRule = 1,
+    window: Window | None = None,
+    guard: HoldBack | None = None,
+    revoke: Revoke | None = None,
+    aux: Aux | None = None,
+    temperature: float = 0.0,
+    seed: int | Tensor = 0,
+    until: int | None = None,
+    on_step: Callable[[State, Reading, Choice], None] | None = None,
+) -> Result:
+    """Decode a batch of canvases.
+
+    Args:
+        denoiser: tokens [B,L] → logits [B,L,V].
+        canvas: [B,L] int64 with `mask_id` where to reveal, or a State to go on from (its seeds are kept).
+        budget: positions a step, as a number or a count rule.
+        window, guard, revoke: the host's objects; None: whole canvas, no guard, nothing is revoked.
+        aux: the host's cell state, [B,L] or a function of (state, reading).
+        temperature: 0 takes the most probable token. Otherwise a value is drawn for every masked position once a change
+            of its row's canvas, and the confidence is the clean probability of the drawn token.
+        seed: an int or [B]; with [B] a row's result does not depend on the batch it is in.
+        until: stop when this many steps have been made in all, for example to fork there.
+        on_step: called with (state before the step, reading, choice).
+    """
+    check_number("temperature", temperature, 0.0)
+    count = resolve_count(budget)
+    state = _begin(canvas, mask_id, seed)
+    # With a revoking host nothing but the schedule says when it is over.
+    last = _last_step(count, window, revoke, state, mask_id)
+    last = last if until is None else until if last is None else min(last, until)
+    trace = Trace(state.tokens, selected_once=revoke is None)
+    row_nfe = torch.zeros_like(state.initial)
+    broken = torch.zeros_like(state.given)
+    calls = 0
+    while last is None or state.step < last:
+        masked = state.tokens == mask_id
+        eligible = masked if revoke is None else revoke.competing(state, masked)
+        if (last is None or can_look(eligible)) and not bool(eligible.any()):
+            break
+        if window is not None:
+            eligible, number = window(state, eligible)
+            state.window_step = torch.where(number == state.window, state.window_step + 1, 0)
+            state.window = number
+        logits = denoiser(state.tokens)
+        if logits.shape[:2] != state.tokens.shape:
+            raise ValueError(
+                f"denoiser gave {tuple(logits.shape)} for canvases {tuple(state.tokens.shape)}: expected [B,L,V]"
+            )
+        calls += 1
+        row_nfe += eligible.any(1)
+        reading = _read(logits, state, masked, mask_id, temperature, order.signal.needs_history, revoke)
+        broken |= eligible & torch.isnan(reading.entropy)
+        steps = state.step if window is None else state.window_step
+        progress = (
+            1.0 - masked.sum(1) / state.initial.clamp(min=1) if revoke is None or last is None else state.step / last
+        )
+        choice = _choose(order, state, reading, eligible, count(reading, eligible, steps), progress, guard, aux)
+        if on_step is not None:
+            on_step(state, reading, choice)
+        trace.record(reading, choice)
+        _commit(state, reading, choice, masked, mask_id, revoke, eligible, last)
+    if bool(broken.any()):
+        row, position = broken.nonzero()[0].tolist()
+        raise ValueError(f"the denoiser gave NaN or infinite logits at [row {row}, position {position}]")
+    return Result(state.tokens, state.step_map, trace, calls, row_nfe, state)
+
+
+def _begin(canvas: Tensor | State, mask_id: int, seed: int | Tensor) -> State:
+    if isinstance(canvas, State):
+        return canvas[torch.arange(len(canvas.tokens), device=canvas.tokens.device)]
+    if not isinstance(canvas, Tensor) or canvas.dim() != 2:
+        raise ValueError(
+            f"canvas is {getattr(canvas, 'shape', type(canvas).__name__)}: expected tokens [rows, positions]"
+        )
+    check_integer("canvas", canvas)
+    return State.start(canvas.long(), mask_id, seed)
+
+
+def _last_step(
+    count: CountRule, window: Window | None, revoke: Revoke | None, state: State, mask_id: int
+) -> int | None:
+    """The number of steps in all where the schedule fixes it: no step then needs to ask whether all is revealed."""
+    steps = getattr(count, "steps", None)
+    if revoke is not None:
+        if steps is None:
+            raise ValueError(f"revoke needs a budget with a fixed number of steps (Cumulative or Even), not {count}")
+        return int(steps)
+    if window is not None:
+        return None
+    if isinstance(count, Fixed):
+        masked = int((state.tokens == mask_id).sum(1).max()) if len(state.tokens) else 0
+        return state.step + -(-masked // count.m)
+    return None if steps is None else max(int(steps), state.step + 1)
+
+
+def _read(
+    logits: Tensor, state: State, masked: Tensor, mask_id: int, temperature: float, history: bool, revoke: Revoke | None
+) -> Reading:
+    """The reading of a step: proposals where masked, the present token where visible positions compete."""
+    tokens = None
+    if temperature > 0:
+        rows, length, vocabulary = logits.shape
+        stream = Stream(mix_rows(state.seeds, TOKEN) + state.changes, 0.0, rows, logits.device)
+        gumbel = stream.log_uniform(length * vocabulary, TOKEN).neg_().log_().neg_().view(rows, length, vocabulary)
+        noisy = gumbel.add_(logits, alpha=1.0 / temperature)
+        if mask_id < vocabulary:
+            noisy[..., mask_id] = -torch.inf
+        tokens = noisy.argmax(-1)
+    elif revoke is not None:
+        tokens = read(logits, forbid=mask_id).tokens
+    if revoke is not None and tokens is not None:
+        tokens = torch.where(masked, tokens, state.tokens)
+    reading = read(logits, tokens, forbid=mask_id, previous=state.reading if history else None)
+    state.reading = reading if history else None
+    return reading
+
+
+def _choose(
+    order: Order,
+    state: State,
+    reading: Reading,
+    eligible: Tensor,
+    budget: int | Tensor,
+    progress: float | Tensor,
+    guard: HoldBack | None,
+    aux: Aux | None,
+) -> Choice:
+    """Select, guarded positions after all others. Every row with candidates reveals at least one."""
+    budget = budget.clamp(min=1) if isinstance(budget, Tensor) else max(budget, 1)
+    seeds = mix_rows(state.seeds, state.step)
+    states = aux(state, reading) if callable(aux) else aux
+    if guard is None:
+        return order.select(reading, eligible, budget, progress, states, seed=seeds)
+    held = guard.held(reading, eligible)
+    first = order.select(reading, eligible & ~held, budget, progress, states, seed=seeds)
+    rest = budget - first.kept.sum(1)
+    return first | order.select(reading, held, rest, progress, states, seed=seeds)
+
+
+def _commit(
+    state: State,
+    reading: Reading,
+    choice: Choice,
+    masked: Tensor,
+    mask_id: int,
+    revoke: Revoke | None,
+    eligible: Tensor,
+    last: int | None,
+) -> None:
+    """Write the chosen tokens, take the revoked ones back, count the step."""
+    before = state.tokens
+    revealed = choice.mask & masked
+    state.step += 1
+    state.tokens = torch.where(revealed, reading.tokens, before)
+    state.step_map = state.step_map.masked_fill(revealed, state.step)
+    if revoke is not None:
+        assert last is not None
+        withdrawn = revoke.withdrawn(state, eligible, choice.mask, state.step / last)
+        state.tokens = state.tokens.masked_fill(withdrawn, mask_id)
+        state.step_map = state.step_map.masked_fill(withdrawn, 0)
+    state.changes = state.changes + (state.tokens != before).any(1)

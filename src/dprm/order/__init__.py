@@ -1,0 +1,35 @@
+"""The plug-in itself: torch only, and nothing else of dprm."""
+
+from dprm.order.cells import Cells
+from dprm.order.choice import Choice
+from dprm.order.gate import Gate
+from dprm.order.order import Order
+from dprm.order.policy import Policy, PolicyError
+from dprm.order.reading import Reading, read
+from dprm.order.scalarize import scalarize
+from dprm.order.signals import SIGNALS, Halton, LeftToRight, PositionWeighted, Signal, Stable
+from dprm.order.stats import Stats
+from dprm.order.values import Table, drift, estimate, radius
+
+__all__ = [
+    "SIGNALS",
+    "Cells",
+    "Choice",
+    "Gate",
+    "Halton",
+    "LeftToRight",
+    "Order",
+    "Policy",
+    "PolicyError",
+    "PositionWeighted",
+    "Reading",
+    "Signal",
+    "Stable",
+    "Stats",
+    "Table",
+    "drift",
+    "estimate",
+    "radius",
+    "read",
+    "scalarize",
+]

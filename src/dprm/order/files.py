@@ -1,0 +1,37 @@
+"""Files: named tensors with one readable JSON header, in safetensors; nothing that could run code."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+from torch import Tensor
+
+
+def write_tensors(path: str | os.PathLike[str], tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
+    """One safetensors file with a readable JSON header, put in place in one move."""
+    target = Path(path)
+    packed = {name: tensor.cpu().contiguous().clone() for name, tensor in tensors.items()}
+    data = safetensors.torch.save(packed, metadata={"dprm": json.dumps(header, sort_keys=True)})
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    part.write_bytes(data)
+    os.replace(part, target)
+
+
+def read_tensors(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tensors and header of such a file; ValueError says what is wrong with any other."""
+    data = Path(path).read_bytes()
+    try:
+        tensors = safetensors.torch.load(data)
+        size = int.from_bytes(data[:8], "little")
+        header = json.loads(json.loads(data[8 : 8 + size])["__metadata__"]["dprm"])
+    except Exception as error:
+        raise ValueError(
+            f"{path} is not a readable dprm file (truncated, damaged, or of another kind): {error}"
+        ) from error
+    if header.get("kind") != kind:
+        raise ValueError(f"{path} holds a {header.get('kind')!r}: expected a {kind!r}")
+    return tensors, header

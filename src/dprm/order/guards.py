@@ -1,0 +1,26 @@
+"""Guards: what the host will not have revealed yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from dprm.order.reading import Reading
+
+
+@dataclass(frozen=True)
+class HoldBack:
+    """Hold end-of-text predictions back until nothing else of the window is left to reveal.
+
+    A position whose predicted token is one of `tokens` is taken only when the budget cannot be met without it. It is
+    the *prediction* that decides: lowering a logit after the arg-max has been taken holds nothing back.
+    """
+
+    tokens: tuple[int, ...]
+
+    def held(self, reading: Reading, candidates: Tensor) -> Tensor:
+        """[B,L] bool, the candidates that must wait."""
+        wanted = torch.tensor(self.tokens, device=reading.tokens.device)
+        return candidates & torch.isin(reading.tokens, wanted)

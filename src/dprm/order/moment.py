@@ -1,0 +1,80 @@
+"""The moment of a decision: what the order module saw and what it knew, captured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from dprm.order.cells import Cells
+from dprm.order.signals import Signal
+
+
+@dataclass(frozen=True)
+class Tilt:
+    """The correction of every cell at one point of the schedule, ready to be looked up on one device.
+
+    Attributes:
+        value, gate: [cells] float32, R̂ and η.
+        bonus: [cells] float32, η·guidance·β·R̂.
+        factor: [cells] float32, e^bonus; None where that could overflow, and logarithms are used instead.
+        silent: no cell has a correction; full: every cell has one.
+    """
+
+    value: Tensor
+    gate: Tensor
+    bonus: Tensor
+    factor: Tensor | None
+    silent: bool
+    full: bool
+
+    def rank(self, signal: Signal, value: Tensor, cell: Tensor) -> Tensor:
+        """A number whose order is that of log ψ + bonus, and the host's own, bit for bit, where the bonus is 0.
+
+        ψ·e^bonus and log ψ + bonus need no logarithm a position. Where e^bonus could overflow, log ψ is taken in
+        float64, which keeps any two float32 ψ apart.
+        """
+        if self.silent:
+            return value
+        if not signal.linear:
+            return value + look_up(self.bonus, cell)
+        if self.factor is not None:
+            return value * look_up(self.factor, cell)
+        return value.double().clamp(min=1e-45).log() + look_up(self.bonus, cell)
+
+
+@dataclass(slots=True)
+class Moment:
+    """The inputs of one `select`, and the table it acted on.
+
+    Attributes (B rows, L positions):
+        confidence, host_value: [B,L] for the cells, and the host's ranking value.
+        candidates: [B,L] bool. aux: [B,L] int or None.
+        first: first cell of the phase, an int or [B,1].
+        budget: int or [B]. most: its largest value, known without a sync.
+    """
+
+    cells: Cells
+    signal: Signal
+    tilt: Tilt
+    confidence: Tensor
+    host_value: Tensor
+    candidates: Tensor
+    aux: Tensor | None
+    first: int | Tensor
+    budget: int | Tensor
+    most: int
+
+    def cell_at(self, index: Tensor) -> Tensor:
+        """[B,K] int32 cells of some positions index [B,K]."""
+        aux = None if self.aux is None else self.aux.gather(1, index)
+        return self.cells.index(self.first, self.confidence.gather(1, index), aux)
+
+    def all_cells(self) -> Tensor:
+        """[B,L] int32 cells of all positions."""
+        return self.cells.index(self.first, self.confidence, self.aux)
+
+
+def look_up(column: Tensor, cell: Tensor) -> Tensor:
+    """column[cell] for a cell tensor of any shape."""
+    return column.index_select(0, cell.reshape(-1)).view(cell.shape)

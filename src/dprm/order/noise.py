@@ -1,0 +1,94 @@
+"""Randomness that belongs to a row: a counter-based hash instead of a generator with a state.
+
+A draw is a function of (seed of the row, progress of the row, what it is for, position) and of nothing else. So a row
+draws the same numbers alone, in a batch of 64, permuted or padded; nothing global is touched; no sync is needed.
+All arithmetic wraps modulo 2³², which int32 tensors do on every device.
+"""
+
+from __future__ import annotations
+
+import functools
+import struct
+
+import torch
+from torch import Tensor
+
+_GOLDEN = 0x9E3779B97F4A7C15
+_LOW32 = 0xFFFFFFFF
+_PROGRESS = -1640531527
+# As a tensor: a Python number would be wrapped into one at every call, which costs more than the shift.
+_FIFTEEN = torch.tensor(15, dtype=torch.int32)
+
+# What a draw is for: two uses of one seed must not see the same numbers.
+SHORTLIST, RANDOM_ORDER, DRAW, ACCEPT, TOKEN, REVOKE = range(1, 7)
+
+
+def mix(*words: int) -> int:
+    """A well-mixed 63-bit integer from any integers (the splitmix64 finaliser, folded over the words)."""
+    state = 0
+    for word in words:
+        state = (state ^ word ^ word >> 64) + _GOLDEN & (2**64 - 1)
+        state = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 & (2**64 - 1)
+        state = (state ^ state >> 27) * 0x94D049BB133111EB & (2**64 - 1)
+        state ^= state >> 31
+    return state >> 1
+
+
+def _signed32(word: int) -> int:
+    word &= _LOW32
+    return word - 2**32 if word >= 2**31 else word
+
+
+def mix_rows(seeds: Tensor, *words: int) -> Tensor:
+    """`mix`, for a vector of seeds [B] int64: the seed of each row after absorbing the same words."""
+    state = seeds
+    for word in words:
+        state = (state ^ word) + (_GOLDEN - 2**64)
+        state = (state ^ (state >> 30 & (2**34 - 1))) * (0xBF58476D1CE4E5B9 - 2**64)
+        state = (state ^ (state >> 27 & (2**37 - 1))) * (0x94D049BB133111EB - 2**64)
+        state = state ^ (state >> 31 & (2**33 - 1))
+    return state
+
+
+@functools.lru_cache(maxsize=256)
+def _hashed_indices(count: int, salt: int, device: torch.device) -> Tensor:
+    """[count] int32: a random-looking constant for each index (row or position)."""
+    indices = torch.arange(count, dtype=torch.int64, device=device)
+    return mix_rows(indices, salt).to(torch.int32)
+
+
+def row_seeds(seed: int | Tensor, rows: int, device: torch.device) -> Tensor:
+    """[B] int64, one stream a row: given as they are, or derived from one seed and the row's number."""
+    if isinstance(seed, Tensor):
+        return seed.to(device=device, dtype=torch.int64)
+    return mix_rows(torch.arange(rows, dtype=torch.int64, device=device), mix(seed))
+
+
+class Stream:
+    """The random numbers of a batch of rows at one decision."""
+
+    def __init__(self, seed: int | Tensor, progress: float | Tensor, rows: int, device: torch.device):
+        """Args: seed int or [B]; progress float or [B], so that one seed gives fresh numbers at every step."""
+        if isinstance(seed, Tensor):
+            keys, self._word = mix_rows(seed.to(device=device, dtype=torch.int64), 1).to(torch.int32), 0
+        else:
+            keys, self._word = _hashed_indices(rows, 2, device), seed
+        # The same function of the float32 bits either way: a number and a vector of that number draw alike.
+        self._salt = 0
+        if isinstance(progress, Tensor):
+            bits = progress.to(device=device, dtype=torch.float32).view(torch.int32) * _PROGRESS
+            keys = keys ^ bits ^ (bits >> 15)
+        else:
+            bits = _signed32(struct.unpack("<i", struct.pack("<f", progress))[0] * _PROGRESS)
+            self._salt = bits ^ bits >> 15
+        self._keys = keys.unsqueeze(-1)
+
+    def log_uniform(self, count: int, use: int, turn: int = 0) -> Tensor:
+        """[B,count] float32: log u with u uniform on (0, 1); −log u is standard exponential and never 0."""
+        word = _signed32(mix(self._word, use << 32 | turn)) ^ self._salt
+        x = _hashed_indices(count, 3, self._keys.device) ^ (self._keys ^ word)
+        x *= 2146121005
+        x ^= x >> _FIFTEEN
+        x *= -2073254261
+        # From [−2³¹, 2³¹) to [2⁻²³, 1 − 2⁻²³].
+        return torch.rsub(x.float(), 0.5, alpha=2.0**-32 * (1 - 2.0**-22)).log_()

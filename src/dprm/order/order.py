@@ -1,0 +1,329 @@
+"""The order module: selects positions by the host's signal plus a learned, gated correction, and learns from rewards.
+
+    score_i = log ψ_i + η_i · guidance · β · R̂_i
+
+`Order()` with no evidence is exactly the host's order. Shapes: B rows, L positions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from dprm.order.cells import Cells
+from dprm.order.checks import check_count, check_integer, check_number, check_shape
+from dprm.order.choice import Choice
+from dprm.order.door import check_decision
+from dprm.order.gate import Gate
+from dprm.order.moment import Moment, Tilt
+from dprm.order.noise import Stream
+from dprm.order.policy import Policy, evidence
+from dprm.order.reading import Reading
+from dprm.order.rules import RULES, draw, top_m
+from dprm.order.signals import Signal, resolve_signal, signal_from_spec
+from dprm.order.stats import Stats, checked_range, checked_reward
+from dprm.order.values import BASELINES, Table, estimate
+
+# e^40 · ψ stays an ordinary float32 for every ψ that matters; beyond it scores are compared as logarithms.
+_MODERATE = 40.0
+
+
+class Creditable(Protocol):
+    """Anything that knows which cells were chosen in which row: a Choice, a decoding trace."""
+
+    def events(self) -> tuple[Tensor, Tensor]:
+        """row [n] and cell [n], one entry a decision."""
+
+
+class Order:
+    """Which masked positions to reveal next.
+
+    Args:
+        phases, bins, aux: the grid of cells (see `Cells`).
+        beta: inverse temperature β of the tilt. guidance: its strength; 0 is the host's order.
+        warm, switch, ready: the gate (T_warm, T_switch, N_ready).
+        signal: the host's own signal, by name or as a function of a Reading that returns ψ.
+        rule: "top_m", "shortlist_top_m" or "soft_bon".
+        shortlist: (least, most, per): N = min(most, max(least, per·m)), never below m.
+        explore: draw shortlists before there is evidence. From an empty table `top_m` never leaves the host's order, so
+            learning online needs one of the other two rules and `explore=True`.
+        baseline: "none", "global", "prompt", or "auto": prompt where groups are given to `observe`, else global.
+        reward_range: declared (lowest, highest) terminal reward.
+        shrunken: shrink sparse cells towards their parents.
+        forget: share of past evidence forgotten at each `observe`, for hosts that drift.
+    """
+
+    def __init__(
+        self,
+        phases: int = 8,
+        bins: int = 16,
+        aux: int = 1,
+        beta: float = 1.0,
+        guidance: float = 1.0,
+        warm: float = 0,
+        switch: float = 0,
+        ready: float = 64,
+        signal: str | Signal | Callable[[Reading], Tensor] = "confidence",
+        rule: str = "top_m",
+        shortlist: tuple[int, int, int] = (8, 64, 4),
+        explore: bool = False,
+        baseline: str = "auto",
+        reward_range: tuple[float, float] = (0.0, 1.0),
+        shrunken: bool = False,
+        forget: float = 0.0,
+    ):
+        self.cells = Cells(phases, bins, aux)
+        self.gate = Gate(warm, switch, ready)
+        self.beta = check_number("beta", beta, 0, open_low=True)
+        self.guidance = check_number("guidance", guidance, 0)
+        self.signal = resolve_signal(signal)
+        self.rule = _one_of("rule", rule, RULES)
+        self.shortlist = _checked_shortlist(shortlist)
+        self.explore = bool(explore)
+        self.baseline = _one_of("baseline", baseline, BASELINES)
+        self.reward_range = checked_range(reward_range)
+        self.shrunken = bool(shrunken)
+        self.forget = check_number("forget", forget, 0, 1)
+        self.step = 0
+        self._stats: Stats | None = None
+        self._delta: Stats | None = None
+        self._fixed: Table | None = None
+        self._tilts: dict[tuple[torch.device, float], Tilt] = {}
+
+    # ---- acting -----------------------------------------------------------------------------------------------------
+
+    def select(
+        self,
+        reading: Reading,
+        candidates: Tensor,
+        budget: int | Tensor,
+        progress: float | Tensor,
+        aux: Tensor | None = None,
+        step: int | None = None,
+        seed: int | Tensor | None = None,
+    ) -> Choice:
+        """Choose min(budget, candidates) positions of every row.
+
+        Args:
+            candidates: [B,L] bool, the eligible positions.
+            budget: how many, an int or [B]. A tensor on the CPU never costs a sync.
+            progress: share of the generation done, a number or [B], in [0, 1].
+            aux: [B,L] int, the host-specific state of every position, below `aux` of the Order.
+            step: schedule index u of the gate. Default: `observe` calls so far.
+            seed: an int, from which every row derives its own stream, or [B], the streams themselves.
+
+        Raises:
+            ValueError, TypeError: naming argument, row and value. Nothing is changed by any call.
+        """
+        confidence = reading.confidence
+        count, most = check_decision(confidence, candidates, budget, progress, aux, seed, self.cells.aux)
+        u = self.step if step is None else step
+        tilt = self._tilt(confidence.device, self.gate.ramp(u))
+        exploring = self.explore and u >= self.gate.warm
+        drawing = self.rule != "top_m" and (exploring or not tilt.silent)
+        rows = len(confidence)
+        stream = None
+        if drawing or self.signal.needs_noise:
+            stream = Stream(0 if seed is None else seed, progress, rows, confidence.device)
+        value = self.signal.value(reading, stream)
+        if value.dtype in (torch.float16, torch.bfloat16):  # A reading made by hand; `read` gives float32.
+            value, confidence = value.float(), confidence.float()
+        aux = None if aux is None else aux.clone()  # The host may write into it again; what was captured stays.
+        first = self.cells.first_of_phase(progress)
+        moment = Moment(self.cells, self.signal, tilt, confidence, value, candidates, aux, first, count, most)
+        if drawing and stream is not None:
+            return draw(moment, self.rule, self.shortlist, stream, everywhere=exploring or tilt.full)
+        return top_m(moment)
+
+    def _tilt(self, device: torch.device, ramp: float) -> Tilt:
+        """The table at one point of the schedule, on one device; worked out once."""
+        key = (device, ramp)
+        tilt = self._tilts.get(key)
+        if tilt is None:
+            table = self.table()
+            gate = ramp * self.gate.readiness(table.support)
+            bonus = gate * self.guidance * self.beta * table.value
+            present = bonus != 0
+            moderate = float(bonus.abs().max()) <= _MODERATE
+            tilt = Tilt(
+                value=table.value.float().to(device),
+                gate=gate.float().to(device),
+                bonus=bonus.float().to(device),
+                factor=bonus.exp().float().to(device) if moderate else None,
+                silent=not bool(present.any()),
+                full=bool(present.all()),
+            )
+            if len(self._tilts) > 32:  # A ramp gives a new table at every step; old ones are not needed again.
+                self._tilts.clear()
+            self._tilts[key] = tilt
+        return tilt
+
+    # ---- learning ---------------------------------------------------------------------------------------------------
+
+    def observe(self, chosen: Creditable | Iterable[Creditable], reward: Tensor, group: Tensor | None = None) -> None:
+        """Credit the cells captured at selection with the terminal reward of their row.
+
+        Args:
+            chosen: a Choice, several (one trajectory's steps), or the trace of `dprm.decode`.
+            reward: [B] terminal rewards, inside `reward_range`.
+            group: [B] int, the prompt each row answers; all rows of a prompt must come in one call.
+
+        Raises:
+            ValueError: naming the row. Nothing is changed by a failed call.
+        """
+        if self._fixed is not None:
+            raise ValueError(
+                "this Order acts on a policy without statistics: it cannot learn on; make one with Order(…)"
+            )
+        parts = [chosen.events()] if hasattr(chosen, "events") else [part.events() for part in chosen]
+        reward = torch.as_tensor(reward).cpu()
+        if reward.dim() != 1:
+            raise ValueError(f"reward has shape {tuple(reward.shape)}: expected one terminal reward a row")
+        rewards = checked_reward(reward, self.reward_range)
+        baseline = self._baseline_for(group)
+        if baseline == "prompt":
+            assert group is not None
+            check_shape("group", group, tuple(reward.shape), "the prompt of every row")
+            check_integer("group", group)
+            rewards = centre(rewards, group.cpu(), self.reward_range)
+        delta = evidence(self.cells, self.beta, self.reward_range, baseline)
+        for row, cell in parts:
+            row = row.cpu()
+            if len(row) and int(row.max()) >= len(rewards):
+                raise ValueError(f"row {int(row.max())} was decided, but reward has only {len(rewards)} rows")
+            delta.add(cell, rewards[row])
+        if self._stats is not None and self.forget:
+            self._stats = self._stats.forget(self.forget)
+        self.merge(delta)
+        self._delta = delta if self._delta is None else self._delta + delta
+        self.step += 1
+
+    def _baseline_for(self, group: Tensor | None) -> str:
+        if self.baseline == "auto":
+            return "global" if group is None else "prompt"
+        if self.baseline == "prompt" and group is None:
+            raise ValueError("baseline is 'prompt': observe needs group, the prompt of every row")
+        return self.baseline
+
+    def merge(self, delta: Stats) -> None:
+        """Take in evidence from elsewhere: another worker's `flush`, a file, a reduced sum."""
+        baseline = ("prompt" if delta.centred else "global") if self.baseline == "auto" else self.baseline
+        own = evidence(self.cells, self.beta, self.reward_range, baseline) if self._stats is None else self._stats
+        self._stats = own + delta
+        self.baseline = baseline
+        self._tilts.clear()
+
+    def flush(self) -> Stats | None:
+        """What was observed here since the last flush, for others to `merge`. It stays counted here."""
+        delta, self._delta = self._delta, None
+        return delta
+
+    @property
+    def stats(self) -> Stats | None:
+        """All the evidence this Order acts on."""
+        return self._stats
+
+    def table(self) -> Table:
+        """The values this Order acts on."""
+        if self._fixed is not None:
+            return self._fixed
+        if self._stats is None:
+            nothing = torch.zeros(self.cells.count, dtype=torch.float64)
+            return Table(nothing, nothing)
+        return estimate(self._stats, self.baseline, shrunken=self.shrunken)
+
+    # ---- keeping ----------------------------------------------------------------------------------------------------
+
+    def policy(self, **notes: str) -> Policy:
+        """A frozen copy of what this Order would do now, with notes for people."""
+        return Policy(
+            table=self.table(),
+            cells=self.cells,
+            beta=self.beta,
+            guidance=self.guidance,
+            signal=self.signal.spec(),
+            baseline=self.baseline,
+            reward_range=self.reward_range,
+            gate=self.gate,
+            step=self.step,
+            rule=self.rule,
+            shortlist=self.shortlist,
+            shrunken=self.shrunken,
+            stats=None if self._fixed is not None else self._stats,
+            notes=notes,
+        )
+
+    @classmethod
+    def from_policy(
+        cls,
+        policy: Policy,
+        rule: str | None = None,
+        guidance: float | None = None,
+        explore: bool = False,
+        signal: Callable[[Reading], Tensor] | None = None,
+        **expected: Any,
+    ) -> Order:
+        """An Order that acts as the policy says; None means as stored.
+
+        With the statistics that a table policy carries, `observe` goes on learning from where the policy stood; an
+        Order that must not learn is one on which nobody calls `observe`.
+
+        Args:
+            signal: your function, if the policy was fitted with one (functions are not stored).
+            expected: header fields that must fit, such as `beta=1.0` or `signal_name`; see `Policy.expect`.
+        """
+        policy.expect(**expected)
+        own = resolve_signal(signal) if signal is not None else signal_from_spec(policy.signal)
+        if own.spec() != policy.signal:
+            policy.expect(signal=own.spec())
+        order = cls(
+            *policy.cells.shape,
+            beta=policy.beta,
+            guidance=policy.guidance if guidance is None else guidance,
+            warm=policy.gate.warm,
+            switch=policy.gate.switch,
+            ready=policy.gate.ready,
+            signal=own,
+            rule=policy.rule if rule is None else rule,
+            shortlist=policy.shortlist,
+            explore=explore,
+            baseline=policy.baseline,
+            reward_range=policy.reward_range,
+            shrunken=policy.shrunken,
+        )
+        order.step = policy.step
+        if policy.stats is not None:
+            order._stats = policy.stats
+        elif bool((policy.table.support > 0).any()):
+            order._fixed = policy.table
+        return order
+
+
+def centre(reward: Tensor, group: Tensor, reward_range: tuple[float, float]) -> Tensor:
+    """R − mean of its group; the mean is taken in fixed point, so that the order of rows cannot matter."""
+    _, member, size = torch.unique(group, return_inverse=True, return_counts=True)
+    scale = 2.0 ** (40 - math.frexp(max(abs(bound) for bound in reward_range))[1])
+    total = torch.zeros(len(size), dtype=torch.int64).index_add_(0, member, (reward * scale).round().long())
+    mean: Tensor = total.double() / size / scale
+    return reward - mean[member]
+
+
+def _one_of(name: str, value: str, known: tuple[str, ...]) -> str:
+    if value not in known:
+        raise ValueError(f"{name} is {value!r}: expected one of {', '.join(known)}")
+    return value
+
+
+def _checked_shortlist(shortlist: tuple[int, int, int]) -> tuple[int, int, int]:
+    try:
+        least, most, per = shortlist
+    except (TypeError, ValueError):
+        raise TypeError(f"shortlist is {shortlist!r}: expected (least, most, per position)") from None
+    check_count("shortlist[0]", least, 1)
+    check_count("shortlist[1]", most, least)
+    check_count("shortlist[2]", per, 1)
+    return least, most, per

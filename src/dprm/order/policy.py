@@ -1,0 +1,182 @@
+"""A Policy: everything a decoder needs to act, frozen, in one file with a readable header.
+
+What it holds is fixed once made; its digest names it in result cards and logs. A file that does not fit is refused with
+a message that says what differs and why that matters.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dprm.order.cells import Cells
+from dprm.order.files import read_tensors, write_tensors
+from dprm.order.gate import Gate
+from dprm.order.stats import Stats, checked_range
+from dprm.order.values import Table
+
+SCHEMA = 1
+_KIND = "dprm.policy"
+
+
+class PolicyError(ValueError):
+    """A policy that cannot be used here; the message says what does not fit."""
+
+
+@dataclass(frozen=True, eq=False)
+class Policy:
+    """Frozen values and the setting they are valid in.
+
+    Attributes:
+        table: R̂ and its support, cell by cell.
+        cells: the grid of the table.
+        beta, guidance: the tilt is guidance · β · R̂.
+        signal: name and settings of the host signal the values correct.
+        baseline: what the values are relative to: none, global or prompt.
+        reward_range: declared range of the terminal reward.
+        gate: (T_warm, T_switch, N_ready).
+        step: schedule index u reached when the policy was made; the gate's ramp starts from it.
+        rule, shortlist: how positions are selected, and (least, most, per m) of the shortlist.
+        shrunken: the values were shrunk towards parent cells.
+        stats: the evidence, if learning is to go on from here.
+        notes: free text for people: host, estimator, splits.
+    """
+
+    table: Table
+    cells: Cells
+    beta: float
+    guidance: float
+    signal: dict[str, Any]
+    baseline: str
+    reward_range: tuple[float, float]
+    gate: Gate
+    step: int
+    rule: str
+    shortlist: tuple[int, int, int]
+    shrunken: bool = False
+    stats: Stats | None = None
+    notes: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, column in (("value", self.table.value), ("support", self.table.support)):
+            if tuple(column.shape) != (self.cells.count,):
+                raise PolicyError(f"table.{name} has shape {tuple(column.shape)}: expected ({self.cells.count},)")
+            if not bool(torch.isfinite(column).all()):
+                raise PolicyError(f"table.{name} holds NaN or infinite numbers")
+        checked_range(self.reward_range)
+
+    @property
+    def header(self) -> dict[str, Any]:
+        """Everything but the tensors, as stored."""
+        return {
+            "kind": _KIND,
+            "schema": SCHEMA,
+            "values": "table",
+            "cells": list(self.cells.shape),
+            "beta": self.beta,
+            "guidance": self.guidance,
+            "signal": self.signal,
+            "baseline": self.baseline,
+            "reward_range": list(self.reward_range),
+            "gate": [self.gate.warm, self.gate.switch, self.gate.ready],
+            "step": self.step,
+            "rule": self.rule,
+            "shortlist": list(self.shortlist),
+            "shrunken": self.shrunken,
+            "notes": self.notes,
+        }
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of header and tensors: two policies that act alike in every way have the same."""
+        return _digest(self.header, self._tensors())
+
+    def _tensors(self) -> dict[str, Tensor]:
+        tensors = {"support": self.table.support, "value": self.table.value}
+        return tensors if self.stats is None else {"moments": self.stats.moments, **tensors}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one safetensors file, whole or not at all."""
+        write_tensors(path, self._tensors(), {**self.header, "digest": self.digest})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], **expected: Any) -> Policy:
+        """Read a policy; `expected` fields (see `expect`) must fit.
+
+        Raises:
+            PolicyError: unreadable, truncated, tampered with, of a newer schema, or other than expected.
+        """
+        try:
+            tensors, header = read_tensors(path, _KIND)
+        except ValueError as error:
+            raise PolicyError(str(error)) from error
+        if header.get("schema") != SCHEMA:
+            raise PolicyError(
+                f"{path} has schema {header.get('schema')!r}; this version of dprm reads {SCHEMA}: upgrade dprm"
+            )
+        stored = header.pop("digest", None)
+        if stored != _digest(header, tensors):
+            raise PolicyError(f"{path} does not match its own digest: it was damaged or edited; fetch or fit it again")
+        if header["values"] != "table":
+            raise PolicyError(f"{path} holds values of kind {header['values']!r}, which this version does not know")
+        cells, reward_range = Cells(*header["cells"]), (header["reward_range"][0], header["reward_range"][1])
+        stats = None
+        if "moments" in tensors:
+            stats = evidence(cells, header["beta"], reward_range, header["baseline"])
+            stats.moments = tensors["moments"]
+        policy = cls(
+            table=Table(tensors["value"], tensors["support"]),
+            cells=cells,
+            reward_range=reward_range,
+            gate=Gate(*header["gate"]),
+            shortlist=(header["shortlist"][0], header["shortlist"][1], header["shortlist"][2]),
+            stats=stats,
+            **{
+                key: header[key]
+                for key in ("beta", "guidance", "signal", "baseline", "step", "rule", "shrunken", "notes")
+            },
+        )
+        policy.expect(**expected)
+        return policy
+
+    def expect(self, **expected: Any) -> None:
+        """Raise PolicyError unless every named header field is what the caller is about to use.
+
+        For example `policy.expect(beta=1.0, signal="confidence", cells=(8, 16, 1))`.
+        """
+        header = self.header
+        for name, want in expected.items():
+            if name not in header:
+                raise TypeError(f"a policy has no field {name!r}; it has {', '.join(header)}")
+            have = header[name]
+            if name == "signal" and isinstance(want, str):
+                have = have["name"]
+            want = list(want.shape) if isinstance(want, Cells) else list(want) if isinstance(want, tuple) else want
+            if have != want:
+                raise PolicyError(
+                    f"this policy was fitted with {name} = {have!r}, not {want!r}: its values mean nothing there; "
+                    f"use it as it was fitted, or fit again"
+                )
+
+
+def evidence(cells: Cells, beta: float, reward_range: tuple[float, float], baseline: str) -> Stats:
+    """Empty Stats for a baseline. Centred rewards lie in [−width, width] whatever the range was."""
+    if baseline != "prompt":
+        return Stats(cells, beta, reward_range)
+    width = reward_range[1] - reward_range[0]
+    return Stats(cells, beta, (-width, width), centred=True)
+
+
+def _digest(header: dict[str, Any], tensors: dict[str, Tensor]) -> str:
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for name in sorted(tensors):
+        tensor = tensors[name].contiguous()
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.numpy().tobytes())
+    return digest.hexdigest()

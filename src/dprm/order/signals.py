@@ -1,0 +1,236 @@
+"""Signals: the host's own opinion ψ of each position, one definition each.
+
+A signal gives a `value` [B,L] whose descending order, ties to the left, *is* the host's order. DPRM adds β·R̂ to log ψ.
+To keep the host's order bit for bit where nothing is known, a value is never sent through a logarithm: a `linear`
+signal is ψ itself and the correction multiplies it by e^{βR̂}; any other is log ψ and the correction is added.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from dprm.order.checks import check_bounds, check_shape
+from dprm.order.noise import RANDOM_ORDER, Stream
+from dprm.order.reading import Reading
+
+# Smallest ψ that takes part in a draw or a logarithm; below it positions are all equally unattractive.
+LEAST_PSI = 1e-20
+
+
+class Signal:
+    """Base of all signals. Subclasses are frozen dataclasses: their fields are the signal's settings."""
+
+    name: ClassVar[str]
+    linear: ClassVar[bool] = True
+    needs_history: ClassVar[bool] = False
+    needs_noise: ClassVar[bool] = False
+
+    def value(self, reading: Reading, stream: Stream | None) -> Tensor:
+        """[B,L] the host's ranking value."""
+        raise TypeError(f"{type(self).__name__} defines no value")
+
+    def log_psi(self, value: Tensor) -> Tensor:
+        """[B,L] log ψ, from the ranking value."""
+        return value.clamp(min=LEAST_PSI).log() if self.linear else value
+
+    def spec(self) -> dict[str, Any]:
+        """Name and settings, as a policy stores them."""
+        settings = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
+        return {"name": self.name, **settings}
+
+
+@dataclass(frozen=True)
+class Confidence(Signal):
+    """ψ = p(token): the incumbent of nearly every system."""
+
+    name: ClassVar[str] = "confidence"
+
+    def value(self, reading: Reading, stream: Stream | None) -> Tensor:
+        return reading.confidence
+
+
+@dataclass(frozen=True)
+class Margin(Signal):
+    """ψ = p₁ − p₂."""
+
+    name: ClassVar[str] = "margin"
+
+    def value(self, reading: Reading, stream: Stream | None) -> Tensor:
+        return reading.margin
+
+
+@dataclass(frozen=True)
+class Entropy(Signal):
+    """log ψ = −H(p)."""
+
+    name: ClassVar[str] = "entropy"
+    linear: ClassVar[bool] = False
+
+    def value(self, reading: Reading, stream: Stream | None) -> Tensor:
+        return -reading.entropy
+
+
+@dataclass(frozen=True)
+class Random(Signal):
+    """ψ = 1: a uniformly random order, from the row's seed.
+
+    The value is a standard Gumbel variate, so adding β·R̂ and taking the largest draws exactly ∝ e^{βR̂}.
+    """
+
+    name: ClassVar[str] = "random"
+    linear: ClassVar[bool] = False
+    needs_noise: ClassVar[bool] = True
+
+    def value(self, reading: Reading, stream: Stream | None) -> Tensor:
+        if stream is None:
+            raise ValueError("signal 'random' needs a seed")
+        return -stream.log_uniform(reading.tokens.shape[1], RANDOM_ORDER).neg_().log_()
+
+    def log_psi(self, value: Tensor) -> Tensor:
+        return torch.zeros_like(value)
+
+
+@dataclass(frozen=True)
+class LeftToRight(Signal):
+    """log ψ = −slope · position: a correction must be worth `slope` to jump one position ahead."""
+
+    name: ClassVar[str] = "left_to_right"
+    linear: ClassVar[bool] = False
+    slope: float = 1.0
+
+    def value(self, reading: Reading, stream: Stream | None) -> Tensor:
+        rows, length = reading.tokens.shape
+        position = torch.arange(length, device=reading.tokens.device, dtype=torch.float32)
+        return (position * -self.slope).expand(rows, length)
+
+
+@dataclass(frozen=True)
+class Halton(Signal):
+    """log ψ = −slope · rank along the Halton (2, 3) sequence over an image grid: early reveals spread out.
+
+    Every grid point takes the rank of the first point of the sequence that falls into it. Positions before `offset`
+    (a text prompt) and after the grid come last, left to right.
+    """
+
+    name: ClassVar[str] = "halton"
+    linear: ClassVar[bool] = False
+    height: int = 16
+    width: int = 16
+    offset: int = 0
+    slope: float = 1.0
+
+    def value(self, reading: Reading, stream: Stream | None) -> Tensor:
+        rows, length = reading.tokens.shape
+        ranks = torch.arange(length, dtype=torch.float32) + self.height * self.width
+        grid = torch.tensor(halton_ranks(self.height, self.width), dtype=torch.float32)
+        stop = min(length, self.offset + len(grid))
+        if stop > self.offset:
+            ranks[self.offset : stop] = grid[: stop - self.offset]
+        return (ranks.to(reading.tokens.device) * -self.slope).expand(rows, length)
+
+
+@dataclass(frozen=True)
+class PositionWeighted(Signal):
+    """ψ = p(token) · e^{−decay·position}: confidence that prefers the left, as PC-Sampler weighs it."""
+
+    name: ClassVar[str] = "position_weighted"
+    linear: ClassVar[bool] = False
+    decay: float = 0.02
+
+    def value(self, reading: Reading, stream: Stream | None) -> Tensor:
+        position = torch.arange(reading.tokens.shape[1], device=reading.tokens.device, dtype=torch.float32)
+        return reading.confidence.clamp(min=LEAST_PSI).log() - self.decay * position
+
+
+@dataclass(frozen=True)
+class Stable(Signal):
+    """Confidence, with positions whose prediction has not settled held back by a constant factor (KLASS-like).
+
+    ψ = p(token) where the last `patience` readings kept token and confidence, `unsettled` · p(token) elsewhere. The
+    history is in the reading: pass `previous` to `dprm.read`; `dprm.decode` does.
+    """
+
+    name: ClassVar[str] = "stable"
+    needs_history: ClassVar[bool] = True
+    patience: int = 2
+    unsettled: float = 1e-3
+
+    def value(self, reading: Reading, stream: Stream | None) -> Tensor:
+        if reading.stable is None:  # The first reading: nothing has had time to settle.
+            return reading.confidence * self.unsettled
+        return torch.where(reading.stable >= self.patience, reading.confidence, reading.confidence * self.unsettled)
+
+
+@dataclass(frozen=True)
+class Custom(Signal):
+    """ψ from any function of a Reading: [B,L], finite and not negative."""
+
+    name: ClassVar[str] = "custom"
+    function: Callable[[Reading], Tensor]
+
+    def value(self, reading: Reading, stream: Stream | None) -> Tensor:
+        psi = self.function(reading)
+        check_shape("signal(reading)", psi, tuple(reading.tokens.shape), "one ψ a position")
+        psi = psi.float()
+        check_bounds("signal(reading)", psi, 0.0, torch.finfo(torch.float32).max, "ψ must be finite and not negative")
+        return psi
+
+    def spec(self) -> dict[str, Any]:
+        return {"name": self.name, "function": getattr(self.function, "__qualname__", type(self.function).__name__)}
+
+
+SIGNALS: dict[str, type[Signal]] = {
+    kind.name: kind for kind in (Confidence, Margin, Entropy, Random, LeftToRight, Halton, PositionWeighted, Stable)
+}
+
+
+def resolve_signal(signal: str | Signal | Callable[[Reading], Tensor]) -> Signal:
+    """A signal from its name, from itself, or from a function of a Reading that returns ψ."""
+    if isinstance(signal, Signal):
+        return signal
+    if isinstance(signal, str):
+        if signal not in SIGNALS:
+            raise ValueError(f"signal is {signal!r}: expected one of {', '.join(SIGNALS)}, or a function of a Reading")
+        return SIGNALS[signal]()
+    if callable(signal):
+        return Custom(signal)
+    raise TypeError(f"signal is {signal!r}: expected a name, a Signal or a function of a Reading")
+
+
+def signal_from_spec(spec: dict[str, Any]) -> Signal:
+    """The signal a policy was fitted with. A custom function cannot be stored: it must be given again."""
+    settings = {key: setting for key, setting in spec.items() if key != "name"}
+    if spec["name"] == Custom.name:
+        raise ValueError(f"the policy was fitted with your function {settings['function']!r}: pass it as signal=…")
+    if spec["name"] not in SIGNALS:
+        raise ValueError(f"the policy was fitted with signal {spec['name']!r}, which this version does not know")
+    return SIGNALS[spec["name"]](**settings)
+
+
+def halton_ranks(height: int, width: int) -> list[int]:
+    """Rank of every grid point, row by row, along the Halton sequence in bases 2 (rows) and 3 (columns)."""
+    ranks = [-1] * (height * width)
+    found, index = 0, 1
+    while found < len(ranks):
+        cell = math.floor(_radical_inverse(index, 2) * height) * width + math.floor(_radical_inverse(index, 3) * width)
+        if ranks[cell] < 0:
+            ranks[cell] = found
+            found += 1
+        index += 1
+    return ranks
+
+
+def _radical_inverse(index: int, base: int) -> float:
+    inverse, digit = 0.0, 1.0 / base
+    while index:
+        index, remainder = divmod(index, base)
+        inverse += remainder * digit
+        digit /= base
+    return inverse
