@@ -42,6 +42,8 @@ def check_decision(
     if isinstance(seed, Tensor):
         check_shape("seed", seed, (rows,), "one seed a row")
         check_integer("seed", seed)
+    elif seed is not None:
+        check_count("seed", seed, -(2**63))
     if not isinstance(budget, Tensor):
         return check_count("budget", budget, 0), min(budget, length)
     check_shape("budget", budget, (rows,), "one budget a row")

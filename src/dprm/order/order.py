@@ -121,7 +121,7 @@ class Order:
         """
         confidence = reading.confidence
         count, most = check_decision(confidence, candidates, budget, progress, aux, seed, self.cells.aux)
-        u = self.step if step is None else step
+        u = self.step if step is None else check_number("step", step, 0)
         tilt = self._tilt(confidence.device, self.gate.ramp(u))
         exploring = self.explore and u >= self.gate.warm
         drawing = self.rule != "top_m" and (exploring or not tilt.silent)
