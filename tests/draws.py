@@ -37,7 +37,9 @@ def candidates(seed: int, rows: int, length: int) -> Tensor:
     return flags
 
 
-def taught(order: dprm.Order, seed: int, share: float = 1.0, reward_range: tuple[float, float] = (0.0, 1.0)) -> dprm.Order:
+def taught(
+    order: dprm.Order, seed: int, share: float = 1.0, reward_range: tuple[float, float] = (0.0, 1.0)
+) -> dprm.Order:
     """Give an Order random evidence in about `share` of its cells."""
     generator = torch.Generator().manual_seed(seed + 2)
     cells = Cells(*order.cells.shape)

@@ -95,7 +95,7 @@ def test_malformed_logits_and_tokens_are_refused():
     x = torch.zeros(2, 3, 4)
     with pytest.raises(ValueError, match=r"logits is torch.float32 \(2, 3\)"):
         dprm.read(x[..., 0])
-    with pytest.raises(ValueError, match="logits is torch.int64"):
+    with pytest.raises(ValueError, match=r"logits is torch\.int64"):
         dprm.read(x.long())
     with pytest.raises(ValueError, match=r"tokens has shape \(2, 2\)"):
         dprm.read(x, torch.zeros(2, 2, dtype=torch.int64))

@@ -17,7 +17,9 @@ def host_value(signal: str, reading: dprm.Reading) -> torch.Tensor:
     return {"confidence": reading.confidence, "margin": reading.margin, "entropy": -reading.entropy}[signal]
 
 
-@given(seed=seeds, shape=shapes, rule=st.sampled_from(RULES), signal=st.sampled_from(["confidence", "margin", "entropy"]))
+@given(
+    seed=seeds, shape=shapes, rule=st.sampled_from(RULES), signal=st.sampled_from(["confidence", "margin", "entropy"])
+)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_empty_policy_reproduces_host_order_including_ties(dtype, seed, shape, rule, signal):
     rows, length, vocabulary = shape
@@ -31,7 +33,7 @@ def test_empty_policy_reproduces_host_order_including_ties(dtype, seed, shape, r
 
 @given(seed=seeds, shape=shapes, rule=st.sampled_from(RULES), closed=st.sampled_from(["warm-up", "guidance 0"]))
 def test_closed_gates_and_zero_guidance_are_the_host_order(seed, shape, rule, closed):
-    rows, length, vocabulary = shape
+    rows, length, _ = shape
     settings = {"warm": 10, "switch": 20} if closed == "warm-up" else {"guidance": 0.0}
     order = taught(dprm.Order(rule=rule, **settings), seed)
     reading, flags = dprm.read(logits(seed, *shape)), candidates(seed, rows, length)

@@ -61,6 +61,7 @@ def decode(
     revoke: Revoke | None = None,
     aux: Aux | None = None,
     temperature: float = 0.0,
+    confidence_of: str = "drawn",
     seed: int | Tensor = 0,
     until: int | None = None,
     on_step: Callable[[State, Reading, Choice], None] | None = None,
@@ -73,13 +74,17 @@ def decode(
         budget: positions a step, as a number or a count rule.
         window, guard, revoke: the host's objects; None: whole canvas, no guard, nothing is revoked.
         aux: the host's cell state, [B,L] or a function of (state, reading).
-        temperature: 0 takes the most probable token. Otherwise a value is drawn for every masked position once a change
-            of its row's canvas, and the confidence is the clean probability of the drawn token.
+        temperature: 0 takes the most probable token. Otherwise every position has its own noise, drawn once, and its
+            value changes only when the canvas does.
+        confidence_of: with a temperature, whose clean probability the order sees: that of the "drawn" token, as most
+            hosts have it, or that of the "mode", so that the order does not depend on what was drawn.
         seed: an int or [B]; with [B] a row's result does not depend on the batch it is in.
         until: stop when this many steps have been made in all, for example to fork there.
         on_step: called with (state before the step, reading, choice).
     """
     check_number("temperature", temperature, 0.0)
+    if confidence_of not in ("drawn", "mode"):
+        raise ValueError(f"confidence_of is {confidence_of!r}: expected 'drawn' or 'mode'")
     count = resolve_count(budget)
     state = _begin(canvas, mask_id, seed)
     # With a revoking host nothing but the schedule says when it is over.
@@ -105,7 +110,9 @@ def decode(
             )
         calls += 1
         row_nfe += eligible.any(1)
-        reading = _read(logits, state, masked, mask_id, temperature, order.signal.needs_history, revoke)
+        drawn = _draw(logits, state, mask_id, temperature) if temperature > 0 else None
+        seen = drawn if confidence_of == "drawn" else None
+        reading = _read(logits, seen, state, masked, mask_id, order.signal.needs_history, revoke)
         broken |= eligible & torch.isnan(reading.entropy)
         steps = state.step if window is None else state.window_step
         progress = (
@@ -115,7 +122,7 @@ def decode(
         if on_step is not None:
             on_step(state, reading, choice)
         trace.record(reading, choice)
-        _commit(state, reading, choice, masked, mask_id, revoke, eligible, last)
+        _commit(state, reading.tokens if drawn is None else drawn, choice, masked, mask_id, revoke, eligible, last)
     if bool(broken.any()):
         row, position = broken.nonzero()[0].tolist()
         raise ValueError(f"the denoiser gave NaN or infinite logits at [row {row}, position {position}]")
@@ -150,24 +157,37 @@ def _last_step(
     return None if steps is None else max(int(steps), state.step + 1)
 
 
+def _draw(logits: Tensor, state: State, mask_id: int, temperature: float) -> Tensor:
+    """[B,L] tokens ~ softmax(logits/temperature), by the Gumbel-max trick with one set of noise a position.
+
+    The noise stays with its position until the position is revealed: as the canvas changes, its value follows the
+    logits, but is not thrown again. Fresh noise at every step, with an order that prefers likely draws, would let every
+    position try until it draws its mode.
+    """
+    rows, length, vocabulary = logits.shape
+    stream = Stream(state.seeds, 0.0, rows, logits.device)
+    version = state.redrawn.repeat_interleave(vocabulary, 1)
+    noise = stream.log_uniform(length * vocabulary, TOKEN, version=version).neg_().log_().neg_()
+    noisy = noise.view(rows, length, vocabulary).add_(logits, alpha=1.0 / temperature)
+    if mask_id < vocabulary:
+        noisy[..., mask_id] = -torch.inf
+    return noisy.argmax(-1)
+
+
 def _read(
-    logits: Tensor, state: State, masked: Tensor, mask_id: int, temperature: float, history: bool, revoke: Revoke | None
+    logits: Tensor,
+    drawn: Tensor | None,
+    state: State,
+    masked: Tensor,
+    mask_id: int,
+    history: bool,
+    revoke: Revoke | None,
 ) -> Reading:
-    """The reading of a step: proposals where masked, the present token where visible positions compete."""
-    tokens = None
-    if temperature > 0:
-        rows, length, vocabulary = logits.shape
-        stream = Stream(mix_rows(state.seeds, TOKEN) + state.changes, 0.0, rows, logits.device)
-        gumbel = stream.log_uniform(length * vocabulary, TOKEN).neg_().log_().neg_().view(rows, length, vocabulary)
-        noisy = gumbel.add_(logits, alpha=1.0 / temperature)
-        if mask_id < vocabulary:
-            noisy[..., mask_id] = -torch.inf
-        tokens = noisy.argmax(-1)
-    elif revoke is not None:
-        tokens = read(logits, forbid=mask_id).tokens
-    if revoke is not None and tokens is not None:
-        tokens = torch.where(masked, tokens, state.tokens)
-    reading = read(logits, tokens, forbid=mask_id, previous=state.reading if history else None)
+    """The reading of a step; where visible positions compete, they do so with their present token."""
+    if revoke is not None:
+        proposal = read(logits, forbid=mask_id).tokens if drawn is None else drawn
+        drawn = torch.where(masked, proposal, state.tokens)
+    reading = read(logits, drawn, forbid=mask_id, previous=state.reading if history else None)
     state.reading = reading if history else None
     return reading
 
@@ -196,7 +216,7 @@ def _choose(
 
 def _commit(
     state: State,
-    reading: Reading,
+    tokens: Tensor,
     choice: Choice,
     masked: Tensor,
     mask_id: int,
@@ -205,14 +225,13 @@ def _commit(
     last: int | None,
 ) -> None:
     """Write the chosen tokens, take the revoked ones back, count the step."""
-    before = state.tokens
     revealed = choice.mask & masked
     state.step += 1
-    state.tokens = torch.where(revealed, reading.tokens, before)
+    state.tokens = torch.where(revealed, tokens, state.tokens)
     state.step_map = state.step_map.masked_fill(revealed, state.step)
     if revoke is not None:
         assert last is not None
         withdrawn = revoke.withdrawn(state, eligible, choice.mask, state.step / last)
         state.tokens = state.tokens.masked_fill(withdrawn, mask_id)
         state.step_map = state.step_map.masked_fill(withdrawn, 0)
-    state.changes = state.changes + (state.tokens != before).any(1)
+        state.redrawn = state.redrawn + (withdrawn & ~masked)

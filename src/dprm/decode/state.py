@@ -23,7 +23,7 @@ class State:
         step_map: [B,L] int32, the 1-based step at which each position was revealed; 0 = given or still masked.
         initial: [B] int64, masked positions at the start.
         seeds: [B] int64, the random stream of every row.
-        changes: [B] int64, how often the row's canvas has changed; token values are drawn once a change.
+        redrawn: [B,L] int32, how often a revealed token was taken back; its value is drawn anew then, and only then.
         step: steps made so far.
         window, window_step: [B] int64, the window each row is in, and its steps there.
         reading: the last reading, for signals with a history.
@@ -34,7 +34,7 @@ class State:
     step_map: Tensor
     initial: Tensor
     seeds: Tensor
-    changes: Tensor
+    redrawn: Tensor
     step: int
     window: Tensor
     window_step: Tensor
@@ -51,7 +51,7 @@ class State:
             step_map=torch.zeros_like(canvas, dtype=torch.int32),
             initial=counts,
             seeds=row_seeds(seed, len(canvas), canvas.device),
-            changes=torch.zeros_like(counts),
+            redrawn=torch.zeros_like(canvas, dtype=torch.int32),
             step=0,
             window=torch.full_like(counts, -1),
             window_step=torch.zeros_like(counts),
@@ -60,7 +60,7 @@ class State:
     def __getitem__(self, rows: Tensor) -> State:
         """The state of some rows: an index or a mask over rows. Repeated rows are independent copies."""
         part = copy.copy(self)
-        for name in ("tokens", "given", "step_map", "initial", "seeds", "changes", "window", "window_step"):
+        for name in ("tokens", "given", "step_map", "initial", "seeds", "redrawn", "window", "window_step"):
             setattr(part, name, getattr(self, name)[rows].clone())
         part.reading = None if self.reading is None else self.reading[rows]
         return part
@@ -88,5 +88,4 @@ class State:
         forced = self[rows]
         forced.tokens[rows, position] = token
         forced.step_map[rows, position] = self.step
-        forced.changes += 1
         return forced

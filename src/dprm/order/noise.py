@@ -79,16 +79,25 @@ class Stream:
             bits = progress.to(device=device, dtype=torch.float32).view(torch.int32) * _PROGRESS
             keys = keys ^ bits ^ (bits >> 15)
         else:
-            bits = _signed32(struct.unpack("<i", struct.pack("<f", progress))[0] * _PROGRESS)
-            self._salt = bits ^ bits >> 15
+            word = _signed32(struct.unpack("<i", struct.pack("<f", progress))[0] * _PROGRESS)
+            self._salt = word ^ word >> 15
         self._keys = keys.unsqueeze(-1)
 
-    def log_uniform(self, count: int, use: int, turn: int = 0) -> Tensor:
-        """[B,count] float32: log u with u uniform on (0, 1); −log u is standard exponential and never 0."""
-        word = _signed32(mix(self._word, use << 32 | turn)) ^ self._salt
-        x = _hashed_indices(count, 3, self._keys.device) ^ (self._keys ^ word)
+    def log_uniform(self, count: int, use: int, turn: int = 0, version: Tensor | None = None) -> Tensor:
+        """[B,count] float32: log u with u uniform on (0, 1); −log u is standard exponential and never 0.
+
+        Args:
+            use, turn: what the numbers are for; others give others.
+            version: [B,count] int32; a number is drawn anew where its version is another.
+        """
+        keys = self._keys ^ (_signed32(mix(self._word, use << 32 | turn)) ^ self._salt)
+        x = _hashed_indices(count, 3, keys.device) ^ keys
+        if version is not None:
+            x ^= version * _PROGRESS
         x *= 2146121005
         x ^= x >> _FIFTEEN
+        # The key enters twice: position and row combined only once would leave the grid of both visible.
+        x += keys * 1664525
         x *= -2073254261
         # From [−2³¹, 2³¹) to [2⁻²³, 1 − 2⁻²³].
         return torch.rsub(x.float(), 0.5, alpha=2.0**-32 * (1 - 2.0**-22)).log_()

@@ -1,0 +1,27 @@
+"""The command `dprm`: one file per command, each importing what it needs when it runs, so that `--help` is instant."""
+
+import typer
+
+from dprm.cli.theory import theory
+
+app = typer.Typer(
+    name="dprm",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_show_locals=False,
+    help=(
+        "**dprm** decides which masked position a discrete diffusion model reveals next, "
+        "by what that choice does to the final reward."
+    ),
+)
+app.command()(theory)
+
+
+@app.callback()
+def root() -> None:
+    """Keep sub-commands even while there is only one."""
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    app()

@@ -1,0 +1,112 @@
+"""`dprm theory`: run the paper's statements and say which hold, under which condition."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from dprm.theory.statement import Outcome, Statement
+
+
+def theory(
+    seed: Annotated[int, typer.Option(help="Seed of every random host and every simulation.")] = 0,
+    quick: Annotated[
+        bool, typer.Option("--quick/--full", help="A few seconds, or more hosts, sizes and trials (under 3 minutes).")
+    ] = True,
+    only: Annotated[
+        str,
+        typer.Option(
+            metavar="SUBSTRING",
+            help="Run only statements whose name contains this, and explain each: claim, condition, numbers. "
+            "Topics: doob, softbon, tracking, score, alignment, predictor, sampling, early, late, gating, ordering.",
+        ),
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")] = False,
+) -> None:
+    """Check **every statement of the paper** on hosts small enough to compute exactly.
+
+    One line per statement: what was measured, the bound it is compared with, whether it holds, and the condition it
+    needs. A star marks a condition that the paper does not name; lines that begin with *shows* are counter-examples
+    which hold when the claim fails without that condition. The exit code is 1 if any line does not hold.
+
+    Try `dprm theory --only myopic`, or `dprm theory --full --json > theory.json`.
+    """
+    import json
+    import math
+    import time
+
+    from rich.console import Console
+
+    from dprm.theory.statement import statements
+
+    chosen = statements(only)
+    if not chosen:
+        raise typer.BadParameter(f"no statement has {only!r} in its name", param_hint="--only")
+    began = time.perf_counter()
+    outcomes: list[tuple[Statement, Outcome]] = []
+    with Console(stderr=True).status("") as status:
+        for number, one in enumerate(chosen, 1):
+            status.update(f"{number}/{len(chosen)} {one.name}")
+            outcomes.append((one, one.run(seed, quick)))
+    seconds = time.perf_counter() - began
+    failed = [one.name for one, outcome in outcomes if not outcome.holds]
+
+    if as_json:
+        rows = [
+            {
+                "name": one.name,
+                "claim": one.claim,
+                "condition": one.condition,
+                "named_in_paper": one.named,
+                "measured": outcome.measured if math.isfinite(outcome.measured) else str(outcome.measured),
+                "relation": outcome.relation,
+                "bound": outcome.bound,
+                "holds": outcome.holds,
+                "note": outcome.note,
+            }
+            for one, outcome in outcomes
+        ]
+        report = {"seed": seed, "mode": "quick" if quick else "full", "seconds": round(seconds, 2), "failed": failed}
+        typer.echo(json.dumps(report | {"statements": rows}, indent=2, ensure_ascii=False))
+    else:
+        _print_table(outcomes, explain=bool(only))
+        held = f"{len(outcomes) - len(failed)} of {len(outcomes)} statements hold"
+        typer.echo(f"{held} (seed {seed}, {'quick' if quick else 'full'}, {seconds:.1f} s)")
+        if failed:
+            typer.echo("does not hold: " + ", ".join(failed))
+    if failed:
+        raise typer.Exit(1)
+
+
+def _print_table(outcomes: "list[tuple[Statement, Outcome]]", explain: bool) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=100)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("statement", no_wrap=True)
+    table.add_column("measured", justify="right", no_wrap=True)
+    table.add_column("bound", no_wrap=True)
+    table.add_column("holds", no_wrap=True)
+    table.add_column("needs (* not named in the paper)", no_wrap=True)
+    topic = ""
+    for one, outcome in outcomes:
+        if topic and one.name.split("/")[0] != topic:
+            table.add_row()
+        topic = one.name.split("/")[0]
+        verdict = Text("yes", style="green") if outcome.holds else Text("NO", style="bold red")
+        bound = f"{outcome.relation} {outcome.bound:.4g}"
+        table.add_row(one.name, f"{outcome.measured:.4g}", bound, verdict, one.needs + ("" if one.named else " *"))
+    console.print(table)
+    console.print()
+    if explain:
+        for one, outcome in outcomes:
+            details = Table.grid(padding=(0, 2))
+            for label, text in (("claim", one.claim), ("condition", one.condition), ("numbers", outcome.note)):
+                if text:
+                    details.add_row(f"  {label}", Text(text))
+            console.print(Text(one.name, style="bold"), details, sep="\n")
+        console.print()

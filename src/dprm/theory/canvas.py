@@ -1,0 +1,103 @@
+"""Canvases and conditional tables: what a denoiser says about every partially masked sequence.
+
+A canvas is a tuple of L symbols from {0..V-1, V}, where V is the mask. A conditional table has shape
+(V+1,)*L + (L, V): entry [canvas, i, y] is p(token y at position i | canvas). At a visible position the row is the
+one-hot of the visible token. Knows nothing about rewards or orders.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+MAX_CANVASES = 20_000
+"""(V+1)^L above this is refused: everything in `dprm.theory` enumerates canvases one by one."""
+
+Conditionals = np.ndarray | Callable[[tuple[int, ...]], np.ndarray]
+
+
+def check_size(length: int, vocab: int) -> None:
+    """Refuse hosts that cannot be enumerated."""
+    if length < 1 or vocab < 2:
+        raise ValueError(f"a chain needs length L >= 1 and vocabulary V >= 2, got L={length}, V={vocab}")
+    if (vocab + 1) ** length > MAX_CANVASES:
+        raise ValueError(
+            f"L={length}, V={vocab} has (V+1)^L = {(vocab + 1) ** length} canvases, more than the {MAX_CANVASES} "
+            "that are enumerated; use a shorter sequence or a smaller vocabulary"
+        )
+
+
+def check_joint(joint: np.ndarray) -> np.ndarray:
+    """A joint law p(x) over V^L as float64, or an error that names what is wrong with it."""
+    joint = np.asarray(joint, dtype=np.float64)
+    if joint.ndim < 1 or len(set(joint.shape)) != 1:
+        raise ValueError(f"joint must have shape (V,)*L, got {joint.shape}")
+    check_size(joint.ndim, joint.shape[0])
+    if not np.all(np.isfinite(joint)):
+        raise ValueError("joint has an entry that is NaN or infinite")
+    if joint.min() < 0:
+        raise ValueError(f"joint has a negative entry: {joint.min()}")
+    if abs(joint.sum() - 1.0) > 1e-9:
+        raise ValueError(f"joint must sum to 1, it sums to {joint.sum()}")
+    return joint
+
+
+def check_reward(reward: np.ndarray | None, reward_range: tuple[float, float]) -> np.ndarray:
+    """R(x) over V^L as float64 inside the declared range, or an error that names the sequence."""
+    if reward is None:
+        raise ValueError("reward is required: an array of shape (V,)*L")
+    reward = np.asarray(reward, dtype=np.float64)
+    if reward.ndim < 1 or len(set(reward.shape)) != 1:
+        raise ValueError(f"reward must have shape (V,)*L, got {reward.shape}")
+    if not np.all(np.isfinite(reward)):
+        raise ValueError(f"reward is NaN or infinite at x={np.argwhere(~np.isfinite(reward))[0].tolist()}")
+    low, high = reward_range
+    outside = np.argwhere((reward < low) | (reward > high))
+    if len(outside):
+        x = tuple(outside[0].tolist())
+        raise ValueError(f"reward must lie in reward_range={reward_range}, it is {reward[x]} at x={list(x)}")
+    return reward
+
+
+def conditionals_of(joint: np.ndarray) -> np.ndarray:
+    """The exact conditionals p(x_i = y | visible tokens) of a joint law.
+
+    Appending the sum over an axis as its entry V turns the joint into the mass of every canvas at once; a conditional
+    is then a ratio of two entries. A canvas of mass 0 gets the uniform law (only parallel reveals can reach one).
+    """
+    length, vocab = joint.ndim, joint.shape[0]
+    mass = joint
+    for axis in range(length):
+        mass = np.concatenate([mass, mass.sum(axis, keepdims=True)], axis)
+    table = np.empty((vocab + 1,) * length + (length, vocab))
+    for i in range(length):
+        rows = np.moveaxis(mass, i, -1)
+        total = rows[..., vocab:]
+        block = np.empty((*rows.shape[:-1], vocab + 1, vocab))
+        block[..., :vocab, :] = np.eye(vocab)
+        block[..., vocab, :] = np.where(total > 0, rows[..., :vocab] / np.where(total > 0, total, 1.0), 1.0 / vocab)
+        table[..., i, :] = np.moveaxis(block, -2, i)
+    return table
+
+
+def check_conditionals(conditionals: Conditionals, length: int, vocab: int) -> np.ndarray:
+    """A full table from an array or from a callable canvas -> [L, V]; visible rows are overwritten by one-hots."""
+    check_size(length, vocab)
+    shape = (vocab + 1,) * length + (length, vocab)
+    if callable(conditionals):
+        table = np.empty(shape)
+        for canvas in np.ndindex(*shape[:length]):
+            table[canvas] = np.asarray(conditionals(canvas), dtype=np.float64)
+    else:
+        table = np.array(conditionals, dtype=np.float64)
+    if table.shape != shape:
+        raise ValueError(f"conditionals must have shape (V+1,)*L + (L, V) = {shape}, got {table.shape}")
+    for i in range(length):
+        for token in range(vocab):
+            table[(slice(None),) * i + (token,)][..., i, :] = np.eye(vocab)[token]
+    if not np.all(np.isfinite(table)) or table.min() < 0:
+        raise ValueError("conditionals must be finite and non-negative")
+    gap = np.abs(table.sum(-1) - 1.0)
+    if gap.max() > 1e-9:
+        where = np.unravel_index(int(gap.argmax()), gap.shape)
+        raise ValueError(f"conditionals must sum to 1 over tokens; canvas {where[:-1]}, position {where[-1]} does not")
+    return table

@@ -1,0 +1,152 @@
+"""The Doob h-transform of the reveal chain: recursion, tilted path law, terminal law, bounded values.
+
+The paper proves these for a deterministic update s -> s^a "under teacher forcing". A decoder has such an update when
+its tokens are greedy. With sampled tokens only the order is tilted, not the tokens, and the terminal law is missed;
+under teacher forcing itself the terminal sequence is the training sequence and there is nothing to tilt.
+"""
+
+import numpy as np
+
+from dprm.theory.chain import Chain, Policy, State
+from dprm.theory.examples import random_chain
+from dprm.theory.laws import kl, total_variation
+from dprm.theory.statement import Outcome, at_least, at_most, statement
+
+EXACT = 1e-10
+
+
+def _hosts(seed: int, quick: bool, **options: object) -> list[Chain]:
+    count = 6 if quick else 30
+    betas = (0.5, 1.0, 4.0)
+    return [
+        random_chain(seed + k, length=4, beta=betas[k % 3], noise=0.3 * (k % 2), **options)  # type: ignore[arg-type]
+        for k in range(count)
+    ]
+
+
+@statement(
+    "doob/recursion",
+    claim="h(s) by backward recursion = E[exp(βR)] summed over all paths from s; max relative error",
+    condition="finite horizon; holds for greedy and sampled tokens and any m",
+    needs="-",
+    named=True,
+)
+def recursion(seed: int, quick: bool) -> Outcome:
+    """h_t(s) = Σ_a q0(a|s) h_{t+1}(s^a) against the path sum, which never uses the recursion."""
+    worst = 0.0
+    for chain in [*_hosts(seed, quick), *_hosts(seed, True, tokens="sampled", m=2)]:
+        totals: dict[State, float] = {}
+        masses: dict[State, float] = {}
+        for path, probability in chain.path_law(chain.q0).items():
+            tilt = float(np.exp(chain.beta * chain.reward[path[-1][0]]))
+            for state, _ in path:
+                masses[state] = masses.get(state, 0.0) + probability
+                totals[state] = totals.get(state, 0.0) + probability * tilt
+        worst = max(worst, *(abs(chain.h(s) * masses[s] / totals[s] - 1.0) for s in masses))
+    return at_most(worst, EXACT)
+
+
+@statement(
+    "doob/one-step",
+    claim="P_β(A_t = a | S_t = s) of the tilted path law = Gibbs reveal law π*; max total variation",
+    condition="deterministic token updates (the paper: teacher forcing); hosts: greedy tokens",
+    needs="greedy tokens",
+    named=True,
+)
+def one_step(seed: int, quick: bool) -> Outcome:
+    """Condition the enumerated tilted path law on (S_t = s) and compare with π*(·|s)."""
+    worst = max(_one_step_gap(chain, chain.pi_star) for chain in _hosts(seed, quick))
+    return at_most(worst, EXACT)
+
+
+def _one_step_gap(chain: Chain, policy: Policy) -> float:
+    joint: dict[State, np.ndarray] = {}
+    for path, probability in chain.path_law(chain.q0).items():
+        tilted = probability * float(np.exp(chain.beta * chain.reward[path[-1][0]]))
+        for state, A in path[:-1]:
+            row = joint.setdefault(state, np.zeros(len(chain.candidates(state))))
+            row[chain.candidates(state).index(A)] += tilted
+    return max(total_variation(row / row.sum(), policy(state)) for state, row in joint.items())
+
+
+@statement(
+    "doob/terminal",
+    claim="the terminal law of π* = ν_β, the base law tilted by exp(βR); max total variation",
+    condition="deterministic token updates: greedy tokens. The paper states the theorem for decoding without it",
+    needs="greedy tokens",
+    named=False,
+)
+def terminal(seed: int, quick: bool) -> Outcome:
+    """TV(law of X_T under π*, ν_β) over random greedy hosts, exact and noisy denoisers, m = 1 and 2."""
+    hosts = [*_hosts(seed, quick), *_hosts(seed, True, m=2)]
+    return at_most(max(terminal_gap(chain, chain.pi_star) for chain in hosts), EXACT)
+
+
+def terminal_gap(chain: Chain, policy: Policy) -> float:
+    """TV between the terminal law of a policy and ν_β."""
+    return total_variation(chain.terminal_law(policy), chain.nu_beta)
+
+
+@statement(
+    "doob/terminal-sampled",
+    claim="counter-example: with sampled tokens π* misses ν_β; smallest KL(ν_β ‖ π*) over noisy hosts, β = 1 to 8",
+    condition="sampled tokens: π* tilts the order only, ν_β would need the token law tilted by h(s^{i,y}) as well",
+    needs="shows: greedy tokens are needed",
+    named=False,
+)
+def terminal_sampled(seed: int, quick: bool) -> Outcome:
+    """Hosts with a noisy denoiser, so that order does matter; the note gives the range of the gap for each β."""
+    gaps: dict[float, list[float]] = {}
+    for beta in (1.0, 8.0):
+        for k in range(3 if quick else 10):
+            chain = random_chain(seed + k, length=4, noise=0.3, tokens="sampled", beta=beta)
+            gaps.setdefault(beta, []).append(kl(chain.nu_beta, chain.terminal_law(chain.pi_star)))
+    note = "; ".join(f"beta={b:g}: KL {min(g):.3f} to {max(g):.3f}" for b, g in gaps.items())
+    return at_least(min(min(g) for g in gaps.values()), 1e-3, note)
+
+
+@statement(
+    "doob/teacher-forcing",
+    claim="under teacher forcing the tilt is empty: spread of R*(i; s) over candidates when tokens are those of x",
+    condition="the paper names its deterministic update 'teacher forcing'; there X_T = x for every order: use greedy",
+    needs="shows: use greedy, not forced, tokens",
+    named=False,
+)
+def teacher_forcing(seed: int, quick: bool) -> Outcome:
+    """A denoiser that always answers with the clean sequence x: R* is R(x) for every candidate of every state."""
+    worst, greedy = 0.0, 0.0
+    for host in _hosts(seed, quick):
+        greedy = max(greedy, _spread(host))
+        clean = np.unravel_index(int(host.terminal_law(host.q0).argmax()), host.reward.shape)
+        forced = np.zeros_like(host.conditionals)
+        for i, token in enumerate(clean):
+            forced[..., i, int(token)] = 1.0
+        chain = host.replace(conditionals=forced)
+        worst = max(worst, _spread(chain))
+    return at_most(worst, EXACT, f"the same hosts with greedy tokens have spread {greedy:.3f}", also=greedy > 0.01)
+
+
+def _spread(chain: Chain) -> float:
+    """The largest max_i R*(i;s) − min_i R*(i;s) over reachable states."""
+    return max(float(np.ptp(chain.R_star(s))) for level in chain.occupancy(chain.q0)[:-1] for s in level)
+
+
+@statement(
+    "doob/bounded",
+    claim="R*(a; s) stays inside the range of R; largest excursion over every reachable state",
+    condition="R(X_T) in [0, 1]",
+    needs="R in [0, 1]",
+    named=True,
+)
+def bounded(seed: int, quick: bool) -> Outcome:
+    """max of (R* − 1)^+ and (−R*)^+ with sparse, uniform and likelihood rewards, greedy and sampled tokens."""
+    excess = 0.0
+    for kind in ("uniform", "sparse", "likelihood"):
+        for tokens in ("greedy", "sampled"):
+            for k in range(1 if quick else 4):
+                chain = random_chain(seed + k, length=4, reward=kind, tokens=tokens, noise=0.2, beta=4.0)
+                for level in chain.occupancy(chain.random)[:-1]:
+                    for state in level:
+                        values = chain.R_star(state)
+                        excess = max(excess, float(values.max()) - 1.0, -float(values.min()))
+    return at_most(excess, 1e-12)
