@@ -2,6 +2,8 @@
 
 import typer
 
+from dprm.cli.demo import demo
+from dprm.cli.policy import policy
 from dprm.cli.theory import theory
 
 app = typer.Typer(
@@ -14,12 +16,8 @@ app = typer.Typer(
         "by what that choice does to the final reward."
     ),
 )
-app.command()(theory)
-
-
-@app.callback()
-def root() -> None:
-    """Keep sub-commands even while there is only one."""
+for command in (demo, theory, policy):
+    app.command()(command)
 
 
 def main() -> None:

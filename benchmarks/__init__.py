@@ -1,0 +1,1 @@
+"""Speed, always as ratios against a peer measured in the same run."""

@@ -1,0 +1,55 @@
+"""`Order.select` against its floor, a masked `torch.topk` alone.
+
+CPU, one thread, 50 % of positions masked, 8 phases × 16 bins, m = 3, every cell with evidence.
+"""
+
+import torch
+
+import dprm
+from benchmarks.timing import medians
+from dprm.order import Cells, Stats
+
+SIZES = ((64, 256), (256, 1024))
+LIMITS = {"top_m": 2.5, "shortlist_top_m": 4.0, "soft_bon": None}
+
+
+def learned(rule: str) -> dprm.Order:
+    """An Order whose every cell has evidence."""
+    order = dprm.Order(rule=rule)
+    stats = Stats(Cells(*order.cells.shape), order.beta)
+    generator = torch.Generator().manual_seed(0)
+    cell = torch.arange(stats.cells.count).repeat(100)
+    stats.add(cell, torch.rand(len(cell), generator=generator))
+    order.merge(stats)
+    return order
+
+
+def measure(repeats: int = 300) -> list[dict[str, object]]:
+    """One row a size and rule: microseconds, ratio to the floor, the limit on that ratio."""
+    torch.set_num_threads(1)
+    rows: list[dict[str, object]] = []
+    for size in SIZES:
+        generator = torch.Generator().manual_seed(1)
+        reading = dprm.read(torch.randn(*size, 8, generator=generator) * 3)
+        candidates = torch.rand(size, generator=generator) < 0.5
+        confidence = reading.confidence
+
+        def floor(confidence=confidence, candidates=candidates):
+            return confidence.masked_fill(~candidates, -torch.inf).topk(3)
+
+        def select(order, reading=reading, candidates=candidates):
+            return lambda: order.select(reading, candidates, 3, 0.5, seed=1)
+
+        runs = {"floor": floor, "host order": select(dprm.Order())}
+        runs |= {rule: select(learned(rule)) for rule in LIMITS}
+        seconds = medians(runs, repeats if size[0] < 100 else max(repeats // 3, 50), warm_up=20)
+        for name in runs:
+            rows.append(
+                {
+                    "what": f"select {size[0]}×{size[1]}, {name}",
+                    "microseconds": seconds[name] * 1e6,
+                    "ratio": seconds[name] / seconds["floor"],
+                    "limit": LIMITS.get(name),
+                }
+            )
+    return rows

@@ -1,0 +1,17 @@
+"""The benchmarks run, and report ratios against a peer of the same run."""
+
+import time
+
+from benchmarks import selecting
+from benchmarks.timing import medians
+
+
+def test_medians_tell_slow_from_fast():
+    seconds = medians({"slow": lambda: time.sleep(0.004), "fast": lambda: None}, repeats=5)
+    assert seconds["slow"] > 0.004 > seconds["fast"]
+
+
+def test_selecting_reports_every_rule_relative_to_the_floor():
+    rows = selecting.measure(repeats=3)
+    assert {row["ratio"] for row in rows if "floor" in row["what"]} == {1.0}
+    assert [row["limit"] for row in rows if "top_m" in row["what"]] == [2.5, 4.0, 2.5, 4.0]
