@@ -16,8 +16,9 @@ from torch import Tensor
 _GOLDEN = 0x9E3779B97F4A7C15
 _LOW32 = 0xFFFFFFFF
 _PROGRESS = -1640531527
-# As a tensor: a Python number would be wrapped into one at every call, which costs more than the shift.
-_FIFTEEN = torch.tensor(15, dtype=torch.int32)
+# As tensors: a Python number would be wrapped into one at every call, which costs as much as the operation.
+_FIFTEEN, _FIRST, _SECOND, _AGAIN = torch.tensor([15, 2146121005, -2073254261, 1664525], dtype=torch.int32)
+_HALF = torch.tensor(0.5)
 
 # What a draw is for: two uses of one seed must not see the same numbers.
 SHORTLIST, RANDOM_ORDER, DRAW, ACCEPT, TOKEN, REVOKE = range(1, 7)
@@ -94,10 +95,10 @@ class Stream:
         x = _hashed_indices(count, 3, keys.device) ^ keys
         if version is not None:
             x ^= version * _PROGRESS
-        x *= 2146121005
+        x *= _FIRST
         x ^= x >> _FIFTEEN
         # The key enters twice: position and row combined only once would leave the grid of both visible.
-        x += keys * 1664525
-        x *= -2073254261
+        x += keys * _AGAIN
+        x *= _SECOND
         # From [−2³¹, 2³¹) to [2⁻²³, 1 − 2⁻²³].
-        return torch.rsub(x.float(), 0.5, alpha=2.0**-32 * (1 - 2.0**-22)).log_()
+        return torch.add(_HALF, x.float(), alpha=2.0**-32 * (1 - 2.0**-22)).log_()
