@@ -44,6 +44,8 @@ def check_decision(
         check_integer("seed", seed)
     elif seed is not None:
         check_count("seed", seed, -(2**63))
+    if isinstance(budget, Tensor) and budget.dim() == 0:
+        budget = budget.expand(rows)
     if not isinstance(budget, Tensor):
         return check_count("budget", budget, 0), min(budget, length)
     check_shape("budget", budget, (rows,), "one budget a row")
@@ -51,4 +53,4 @@ def check_decision(
     check_bounds("budget", budget, 0, torch.iinfo(budget.dtype).max, "a budget is not negative")
     # A budget that lives on an accelerator is not looked at: every length is then possible.
     most = (min(int(budget.max()), length) if rows else 0) if can_look(budget) else length
-    return budget.to(confidence.device, torch.int64).clamp(max=length), most
+    return budget.to(confidence.device, torch.int64, non_blocking=True).clamp(max=length), most

@@ -22,5 +22,7 @@ class HoldBack:
 
     def held(self, reading: Reading, candidates: Tensor) -> Tensor:
         """[B,L] bool, the candidates that must wait."""
-        wanted = torch.tensor(self.tokens, device=reading.tokens.device)
-        return candidates & torch.isin(reading.tokens, wanted)
+        held = torch.zeros_like(candidates)
+        for token in self.tokens:
+            held |= reading.tokens == token
+        return candidates & held

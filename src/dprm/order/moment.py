@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from dprm.order.cells import Cells
@@ -39,7 +40,8 @@ class Tilt:
         if not signal.linear:
             return value + look_up(self.bonus, cell)
         if self.factor is not None:
-            return value * look_up(self.factor, cell)
+            factor = look_up(self.factor, cell).to(value.dtype)
+            return torch.mul(value, factor, out=factor)
         return value.double().clamp(min=1e-45).log() + look_up(self.bonus, cell)
 
 

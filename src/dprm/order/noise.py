@@ -61,7 +61,7 @@ def _hashed_indices(count: int, salt: int, device: torch.device) -> Tensor:
 def row_seeds(seed: int | Tensor, rows: int, device: torch.device) -> Tensor:
     """[B] int64, one stream a row: given as they are, or derived from one seed and the row's number."""
     if isinstance(seed, Tensor):
-        return seed.to(device=device, dtype=torch.int64)
+        return seed.to(device, torch.int64, non_blocking=True)
     return mix_rows(torch.arange(rows, dtype=torch.int64, device=device), mix(seed))
 
 
@@ -71,13 +71,13 @@ class Stream:
     def __init__(self, seed: int | Tensor, progress: float | Tensor, rows: int, device: torch.device):
         """Args: seed int or [B]; progress float or [B], so that one seed gives fresh numbers at every step."""
         if isinstance(seed, Tensor):
-            keys, self._word = mix_rows(seed.to(device=device, dtype=torch.int64), 1).to(torch.int32), 0
+            keys, self._word = mix_rows(seed.to(device, torch.int64, non_blocking=True), 1).to(torch.int32), 0
         else:
             keys, self._word = _hashed_indices(rows, 2, device), seed
         # The same function of the float32 bits either way: a number and a vector of that number draw alike.
         self._salt = 0
         if isinstance(progress, Tensor):
-            bits = progress.to(device=device, dtype=torch.float32).view(torch.int32) * _PROGRESS
+            bits = progress.to(device, torch.float32, non_blocking=True).view(torch.int32) * _PROGRESS
             keys = keys ^ bits ^ (bits >> 15)
         else:
             word = _signed32(struct.unpack("<i", struct.pack("<f", progress))[0] * _PROGRESS)
@@ -101,4 +101,5 @@ class Stream:
         x += keys * _AGAIN
         x *= _SECOND
         # From [−2³¹, 2³¹) to [2⁻²³, 1 − 2⁻²³].
-        return torch.add(_HALF, x.float(), alpha=2.0**-32 * (1 - 2.0**-22)).log_()
+        uniform = x.float()
+        return torch.add(_HALF, uniform, alpha=2.0**-32 * (1 - 2.0**-22), out=uniform).log_()

@@ -114,12 +114,15 @@ class Order:
             progress: share of the generation done, a number or [B], in [0, 1].
             aux: [B,L] int, the host-specific state of every position, below `aux` of the Order.
             step: schedule index u of the gate. Default: `observe` calls so far.
-            seed: an int, from which every row derives its own stream, or [B], the streams themselves.
+            seed: an int, from which every row derives its own stream, or [B], the streams themselves. Default 0; what is
+                drawn also depends on `progress`, so that one seed serves a whole decoding.
 
         Raises:
             ValueError, TypeError: naming argument, row and value. Nothing is changed by any call.
         """
         confidence = reading.confidence
+        if isinstance(progress, Tensor) and progress.dim() == 0:
+            progress = progress.expand(len(confidence))
         count, most = check_decision(confidence, candidates, budget, progress, aux, seed, self.cells.aux)
         u = self.step if step is None else check_number("step", step, 0)
         tilt = self._tilt(confidence.device, self.gate.ramp(u))
@@ -224,8 +227,8 @@ class Order:
 
     @property
     def stats(self) -> Stats | None:
-        """All the evidence this Order acts on."""
-        return self._stats
+        """A copy of all the evidence this Order acts on."""
+        return None if self._stats is None else self._stats + self._stats.empty()
 
     def table(self) -> Table:
         """The values this Order acts on."""

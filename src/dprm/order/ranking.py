@@ -21,9 +21,11 @@ _FLOOR = -1e29
 def only(candidates: Tensor, rank: Tensor) -> Tensor:
     """`rank` where candidates, far below everything elsewhere: masked_fill, several times faster on a CPU.
 
-    (The detour over uint8 is part of that: bool converts to float three times more slowly.)
+    (The detour over uint8 is part of that: bool converts to float three times more slowly. So is writing into `push`:
+    one temporary less is less memory to fetch.)
     """
-    return torch.add(rank, candidates.view(torch.uint8).to(rank.dtype).sub_(1.0), alpha=_PUSH)
+    push = candidates.view(torch.uint8).to(rank.dtype).sub_(1.0)
+    return torch.add(rank, push, alpha=_PUSH, out=push)
 
 
 def largest(rank: Tensor, count: int | Tensor, most: int) -> Picks:

@@ -76,7 +76,7 @@ def read(
     x = logits.float()
     if forbid is not None and 0 <= forbid < vocabulary:
         # The mask is the last token of most vocabularies: a view then does what a copy would.
-        x = x[..., :-1] if forbid == vocabulary - 1 else x.index_fill(-1, _index(forbid, x), FORBIDDEN)
+        x = x[..., :-1] if forbid == vocabulary - 1 else _without(x, forbid)
     best, argmax = x.max(dim=-1)
     y = x - best.unsqueeze(-1)
     e = y.exp()
@@ -101,8 +101,11 @@ def read(
     return reading if previous is None else _with_stability(reading, previous, stable_kl)
 
 
-def _index(token: int, like: Tensor) -> Tensor:
-    return torch.tensor([token], device=like.device)
+def _without(logits: Tensor, token: int) -> Tensor:
+    """A copy in which one token has no probability."""
+    copied = logits.clone()
+    copied[..., token] = FORBIDDEN
+    return copied
 
 
 def _with_stability(now: Reading, before: Reading, stable_kl: float) -> Reading:

@@ -8,6 +8,7 @@ signal is ψ itself and the correction multiplies it by e^{βR̂}; any other is 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -128,12 +129,8 @@ class Halton(Signal):
 
     def value(self, reading: Reading, stream: Stream | None) -> Tensor:
         rows, length = reading.tokens.shape
-        ranks = torch.arange(length, dtype=torch.float32) + self.height * self.width
-        grid = torch.tensor(halton_ranks(self.height, self.width), dtype=torch.float32)
-        stop = min(length, self.offset + len(grid))
-        if stop > self.offset:
-            ranks[self.offset : stop] = grid[: stop - self.offset]
-        return (ranks.to(reading.tokens.device) * -self.slope).expand(rows, length)
+        ranks = _halton_row(self.height, self.width, self.offset, length, reading.tokens.device)
+        return (ranks * -self.slope).expand(rows, length)
 
 
 @dataclass(frozen=True)
@@ -212,6 +209,16 @@ def signal_from_spec(spec: dict[str, Any]) -> Signal:
     if spec["name"] not in SIGNALS:
         raise ValueError(f"the policy was fitted with signal {spec['name']!r}, which this version does not know")
     return SIGNALS[spec["name"]](**settings)
+
+
+@functools.lru_cache(maxsize=32)
+def _halton_row(height: int, width: int, offset: int, length: int, device: torch.device) -> Tensor:
+    """[L] rank of every position of a row, kept on its device."""
+    ranks = torch.arange(length, dtype=torch.float32) + height * width
+    grid = torch.tensor(halton_ranks(height, width), dtype=torch.float32)
+    inside = min(max(length - offset, 0), len(grid))
+    ranks[offset : offset + inside] = grid[:inside]
+    return ranks.to(device)
 
 
 def halton_ranks(height: int, width: int) -> list[int]:
