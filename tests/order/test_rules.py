@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import dprm
 from dprm.order.moment import Tilt
-from dprm.order.ranking import as_mask, largest, only
+from dprm.order.ranking import largest, only
 from tests.draws import seeds, taught
 
 PSI = [0.1, 0.3, 0.6, 0.9]
@@ -106,16 +106,16 @@ def test_largest_is_exact_on_both_of_its_paths(seed, length, levels):
         positions = flags[row].nonzero().squeeze(1)
         best = torch.sort(rank[row, positions], descending=True, stable=True).indices[: int(count[row])]
         expected[row, positions[best]] = True
-    assert torch.equal(as_mask(largest(masked, count, min(int(count.max()), length)), length), expected)
-    assert torch.equal(as_mask(largest(masked, count, length), length), expected)
+    assert torch.equal(largest(masked, count, min(int(count.max()), length)).mask(length), expected)
+    assert torch.equal(largest(masked, count, length).mask(length), expected)
 
 
 def test_the_counted_path_is_the_one_accelerators_take(monkeypatch):
     rank = torch.rand(50, 30)
-    quick = as_mask(largest(rank, 4, 4), 30)
+    quick = largest(rank, 4, 4).mask(30)
     monkeypatch.setattr("dprm.order.ranking.can_look", lambda tensor: False)
-    assert torch.equal(as_mask(largest(rank, 4, 4), 30), quick)
-    assert torch.equal(as_mask(largest(rank, torch.full((50,), 4), 30), 30), quick)
+    assert torch.equal(largest(rank, 4, 4).mask(30), quick)
+    assert torch.equal(largest(rank, torch.full((50,), 4), 30).mask(30), quick)
 
 
 def test_silence_and_fullness_of_a_table_are_known_without_looking():

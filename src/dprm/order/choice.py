@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from dprm.order.moment import Moment, look_up
-from dprm.order.ranking import Picks, as_mask, largest, only
+from dprm.order.ranking import Picks, largest, only
 
 
 class Choice:
@@ -30,9 +30,14 @@ class Choice:
     def __init__(self, moment: Moment, picks: Picks, picked_cell: Tensor, by_host: bool = False):
         self._moment = moment
         self._by_host = by_host
-        self.picked, self.kept = picks
-        self.mask = as_mask(picks, moment.candidates.shape[1])
+        self._picks = picks
+        self.picked = picks.position
         self.picked_cell = picked_cell
+        self.mask = picks.mask(moment.candidates.shape[1])
+
+    @cached_property
+    def kept(self) -> Tensor:
+        return self._picks.flags()
 
     @cached_property
     def _cell(self) -> Tensor:
@@ -63,7 +68,7 @@ class Choice:
         """[B,L] bool, what the host's own order would have selected."""
         moment = self._moment
         picks = largest(only(moment.candidates, moment.host_value), moment.budget, moment.most)
-        return as_mask(picks, moment.candidates.shape[1])
+        return picks.mask(moment.candidates.shape[1])
 
     @cached_property
     def changed(self) -> Tensor:
@@ -75,7 +80,7 @@ class Choice:
         """Two selections at one moment from disjoint candidates, as one."""
         both = copy.copy(self)
         both.picked = torch.cat([self.picked, other.picked], dim=1)
-        both.kept = torch.cat([self.kept, other.kept], dim=1)
+        both.__dict__["kept"] = torch.cat([self.kept, other.kept], dim=1)
         both.picked_cell = torch.cat([self.picked_cell, other.picked_cell], dim=1)
         both.mask = self.mask | other.mask
         both.__dict__["host_mask"] = self.host_mask | other.host_mask

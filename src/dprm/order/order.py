@@ -114,8 +114,8 @@ class Order:
             progress: share of the generation done, a number or [B], in [0, 1].
             aux: [B,L] int, the host-specific state of every position, below `aux` of the Order.
             step: schedule index u of the gate. Default: `observe` calls so far.
-            seed: an int, from which every row derives its own stream, or [B], the streams themselves. Default 0; what is
-                drawn also depends on `progress`, so that one seed serves a whole decoding.
+            seed: an int, from which every row derives its own stream, or [B], the streams themselves. Default 0. What
+                is drawn also depends on `progress`, so that one seed serves a whole decoding.
 
         Raises:
             ValueError, TypeError: naming argument, row and value. Nothing is changed by any call.

@@ -25,11 +25,11 @@ def top_m(moment: Moment) -> Choice:
     """The m largest scores; with a silent table, the host's own order."""
     if moment.tilt.silent:
         picks = largest(only(moment.candidates, moment.host_value), moment.budget, moment.most)
-        return Choice(moment, picks, moment.cell_at(picks[0]), by_host=True)
+        return Choice(moment, picks, moment.cell_at(picks.position), by_host=True)
     cell = moment.all_cells()
     rank = moment.tilt.rank(moment.signal, moment.host_value, cell)
     picks = largest(only(moment.candidates, rank), moment.budget, moment.most)
-    return Choice(moment, picks, cell.gather(1, picks[0]))
+    return Choice(moment, picks, cell.gather(1, picks.position))
 
 
 def draw(moment: Moment, rule: str, shortlist: tuple[int, int, int], stream: Stream, everywhere: bool) -> Choice:
@@ -50,8 +50,9 @@ def draw(moment: Moment, rule: str, shortlist: tuple[int, int, int], stream: Str
     informed = (look_up(moment.tilt.bonus, moment.all_cells()) != 0) & moment.candidates
     known = informed.any(1, keepdim=True)
     host = largest(only(moment.candidates, moment.host_value), budget, most)
-    picks = torch.where(known, picks[0], host[0]), torch.where(known, picks[1], host[1])
-    return Choice(moment, picks, moment.cell_at(picks[0]))
+    index = torch.where(known, picks.position, host.position)
+    picks = Picks(index, torch.where(known, picks.flags(), host.flags()))
+    return Choice(moment, picks, moment.cell_at(index))
 
 
 def shortlist_top_m(moment: Moment, size: int | Tensor, size_most: int, stream: Stream) -> tuple[Picks, Tensor]:
@@ -60,8 +61,8 @@ def shortlist_top_m(moment: Moment, size: int | Tensor, size_most: int, stream: 
     listed, present = largest(keys, size, size_most)
     cell = moment.cell_at(listed)
     rank = moment.tilt.rank(moment.signal, moment.host_value.gather(1, listed), cell)
-    column, kept = largest(only(present, rank), moment.budget, moment.most)
-    return (listed.gather(1, column), kept), cell.gather(1, column)
+    best = largest(rank if present is None else only(present, rank), moment.budget, moment.most)
+    return Picks(listed.gather(1, best.position), best.kept), cell.gather(1, best.position)
 
 
 def race(signal: Signal, value: Tensor, candidates: Tensor, stream: Stream) -> Tensor:
@@ -99,4 +100,4 @@ def soft_bon(moment: Moment, size: int | Tensor, size_most: int, stream: Stream)
         index[:, turn] = winner.squeeze(1)
         kept[:, turn] = (turn < moment.budget) & (total.squeeze(1) > 0)
         mass.scatter_(1, winner, 0.0)
-    return (index, kept), cell.gather(1, index)
+    return Picks(index, kept), cell.gather(1, index)
