@@ -1,0 +1,1 @@
+"""The small hosts, and what they share: one transformer, one training loop, one way to make splits."""

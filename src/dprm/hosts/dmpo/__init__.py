@@ -1,0 +1,1 @@
+"""Countdown: reach a target from given numbers by whole-number steps. What is ordered: response positions."""

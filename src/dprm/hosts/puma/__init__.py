@@ -1,0 +1,1 @@
+"""Sudoku: fill the blanks of a grid. What is ordered: the blanks, in training and in decoding."""

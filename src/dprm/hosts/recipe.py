@@ -1,0 +1,114 @@
+"""How a host is trained: the numbers of a recipe, its learning rates, and how many steps fit into a time limit."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+import torch
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The numbers of one training.
+
+    Attributes:
+        rows: B, sequences a step.
+        steps: length of the training; None: as many as fit into `minutes`.
+        minutes: time limit, evaluations included.
+        rate: peak learning rate. warm: steps of linear warm-up; the speed is measured meanwhile.
+        decay: weight decay of matrices. clip: largest gradient norm. betas: of AdamW.
+        average: decay of the weight average (EMA); younger averages forget faster: min(average, (1+s)/(10+s)).
+        stride: if not 0, the loss is the mean over the logits of every `stride`-th layer (see `Transformer.forward`).
+        evaluations: how often the evaluation is run, evenly spread; the last one is at the end.
+        save_every: seconds between checkpoints. log_every: steps between log lines.
+        compiled: use torch.compile.
+        seed: of the data and the masks.
+    """
+
+    rows: int = 1024
+    steps: int | None = None
+    minutes: float | None = None
+    rate: float = 1e-3
+    warm: int = 200
+    decay: float = 0.05
+    clip: float = 1.0
+    betas: tuple[float, float] = (0.9, 0.98)
+    average: float = 0.999
+    stride: int = 0
+    evaluations: int = 6
+    save_every: float = 30.0
+    log_every: int = 100
+    compiled: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if (self.steps is None) == (self.minutes is None):
+            raise ValueError(f"steps is {self.steps} and minutes is {self.minutes}: expected exactly one of them")
+        for name in ("rows", "steps", "minutes", "rate", "warm", "clip", "log_every"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise ValueError(f"{name} is {value}: expected a positive number")
+
+    def rate_at(self, step: int, steps: int | None) -> float:
+        """Linear warm-up to the peak, then half a cosine to 0 at `steps`, which is not needed during the warm-up."""
+        if step < self.warm:
+            return self.rate * (step + 1) / self.warm
+        if steps is None:
+            return self.rate
+        done = (step - self.warm) / max(1, steps - self.warm)
+        return self.rate * 0.5 * (1.0 + math.cos(math.pi * min(1.0, done)))
+
+    def average_at(self, step: int) -> float:
+        """Decay of the weight average at this step."""
+        return min(self.average, (1.0 + step) / (10.0 + step))
+
+
+class Stopwatch:
+    """Seconds of a training, over all its sittings; turns a time limit into a number of steps once.
+
+    Args:
+        recipe: with its limit. spent: seconds of earlier sittings.
+    """
+
+    # Compilation and first allocations happen in the first steps; their speed says nothing.
+    SETTLED = 50
+    # Left for evaluations and checkpoints.
+    RESERVE = 0.08
+
+    def __init__(self, recipe: Recipe, spent: float, device: torch.device):
+        self.recipe, self.device = recipe, device
+        self._start = time.monotonic() - spent
+        self._asked = 0
+        self._mark: tuple[int, float] | None = None
+
+    def seconds(self) -> float:
+        """Seconds so far."""
+        return time.monotonic() - self._start
+
+    def steps(self, step: int) -> int | None:
+        """The number of steps in all, known from the end of the warm-up on; called before every step until then."""
+        if self.recipe.steps is not None:
+            return self.recipe.steps
+        self._asked += 1
+        if self._mark is None:
+            if self._asked > min(self.SETTLED, self.recipe.warm // 2):
+                self._mark = step, self._settled_seconds()
+            return None
+        if step < self.recipe.warm:
+            return None
+        now = self._settled_seconds()
+        pace = (now - self._mark[1]) / max(1, step - self._mark[0])
+        assert self.recipe.minutes is not None
+        limit = 60.0 * self.recipe.minutes
+        return step + max(1, int((limit - now - self.RESERVE * limit) / pace))
+
+    def _settled_seconds(self) -> float:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        return self.seconds()
+
+    def allows_evaluation(self, spent_evaluating: float) -> bool:
+        """Whether evaluations so far have stayed inside their share of the limit."""
+        return self.recipe.minutes is None or spent_evaluating < 0.6 * self.RESERVE * 60.0 * self.recipe.minutes
