@@ -196,7 +196,7 @@ def main() -> None:
     if device.type == "cpu":
         torch.set_num_threads(1)
     torch.set_float32_matmul_precision("high")
-    # Before anything touches the GPU or starts threads, because it forks.
+    # Before the GPU is used, so that all cores can work on it.
     for board in {BOARDS[name.split("-")[0]] for name, _ in arguments.trainings if name.startswith("sudoku")}:
         puzzle_stock(board, arguments)
     for name, minutes in arguments.trainings:

@@ -2,23 +2,21 @@
 
 import itertools
 import math
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
-import torch.multiprocessing
 from hypothesis import given
 from hypothesis import strategies as st
 
 import dprm
 from dprm.order import Cells, Stats
 from tests.draws import seeds
+from tests.order.reduce_worker import events
 
 BETA = 3.0
-
-
-def events(seed, count=300, cells=12):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randint(0, cells, (count,), generator=generator), torch.rand(count, generator=generator)
 
 
 def gathered(cell, reward, beta=BETA):
@@ -119,25 +117,14 @@ def test_files_bring_back_the_same_bits(tmp_path):
         dprm.Stats.load(tmp_path / "cut")
 
 
-def _worker(rank, world, rendezvous, folder):
-    import torch.distributed as dist
-
-    dist.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=world)
-    cell, reward = events(6)
-    stats = gathered(cell[rank::world], reward[rank::world])
-    stats.all_reduce()
-    stats.save(f"{folder}/{rank}.stats")
-    with pytest.raises(ValueError, match="disagree on the schema"):
-        dprm.Stats(cells=12 + rank, beta=1.0).all_reduce()
-    dist.destroy_process_group()
-
-
 @pytest.mark.slow
 def test_reducing_over_processes_gives_the_bits_of_one_process(tmp_path):
-    context = torch.multiprocessing.start_processes(
-        _worker, args=(2, tmp_path / "rendezvous", tmp_path), nprocs=2, start_method="fork", join=True
-    )
-    assert context is None
+    # Fresh interpreters: a fork of a process in which torch has started threads can hang.
+    command = [sys.executable, "-m", "tests.order.reduce_worker"]
+    places = [str(tmp_path / "rendezvous"), str(tmp_path)]
+    root = Path(__file__).parents[2]
+    workers = [subprocess.Popen([*command, str(rank), "2", *places], cwd=root) for rank in range(2)]
+    assert [worker.wait(timeout=120) for worker in workers] == [0, 0]
     whole = gathered(*events(6))
     assert dprm.Stats.load(tmp_path / "0.stats") == whole
     assert dprm.Stats.load(tmp_path / "1.stats") == whole

@@ -99,7 +99,8 @@ def generate(
     if workers == 1:
         made = [make(index) for index in indices]
     else:
-        with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
+        # Not a fork: where torch has started threads, a forked process can hang.
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
             made = list(pool.map(make, indices, chunksize=64))
     return Puzzles(torch.tensor([grid for grid, _ in made]), torch.tensor([clue for _, clue in made]))
 
