@@ -7,13 +7,13 @@ from dprm.decode import Result, decode
 from dprm.order import Order, Policy, Reading, Stats, read, scalarize
 
 if TYPE_CHECKING:
-    from dprm import theory
+    from dprm import hosts, theory
 
 __version__ = "0.1.0"
-__all__ = ["Order", "Policy", "Reading", "Result", "Stats", "decode", "read", "scalarize", "theory"]
+__all__ = ["Order", "Policy", "Reading", "Result", "Stats", "decode", "hosts", "read", "scalarize", "theory"]
 
 # Loaded on first use, so that `import dprm` costs little more than `import torch`.
-_LAZY = ("theory",)
+_LAZY = ("hosts", "theory")
 
 
 def __getattr__(name: str) -> Any:

@@ -8,17 +8,18 @@ from typer.testing import CliRunner
 import dprm
 from dprm.cli import app
 from tests.draws import taught
+from tests.toy_host import ToyHost
 
 runner = CliRunner()
 
 
-@pytest.mark.parametrize("command", [[], ["demo"], ["theory"], ["policy"]])
+@pytest.mark.parametrize("command", [[], ["demo"], ["theory"], ["policy"], ["hosts"], ["fit"], ["compare"]])
 def test_help_teaches_every_command(command):
     shown = runner.invoke(app, [*command, "--help"])
     assert shown.exit_code == 0
     assert "Usage" in shown.output
     if not command:
-        assert all(name in shown.output for name in ("demo", "theory", "policy"))
+        assert all(name in shown.output for name in ("demo", "hosts", "fit", "compare", "policy", "theory"))
 
 
 def test_demo_shows_that_the_order_matters_at_equal_model_calls():
@@ -54,3 +55,64 @@ def test_an_unreadable_policy_is_refused_with_exit_code_2(tmp_path):
         shown = runner.invoke(app, ["policy", str(path)])
         assert shown.exit_code == 2
         assert "dprm policy:" in shown.output
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    monkeypatch.setattr("dprm.hosts.load", lambda name, device="cpu": ToyHost())
+
+
+def test_fit_and_compare_work_together(toy, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    fitted = runner.invoke(app, ["fit", "toy", "--rounds", "6", "--prompts", "4", "--samples", "16", "--beta", "2"])
+    assert fitted.exit_code == 0, fitted.output
+    how = [
+        "compare",
+        "toy",
+        "--limit",
+        "20",
+        "--policy",
+        "runs/toy.dprm",
+        "--out",
+        "card.json",
+        "--orders",
+        "confidence,random",
+    ]
+    compared = runner.invoke(app, how)
+    assert compared.exit_code == 0, compared.output
+    arms = json.loads((tmp_path / "card.json").read_text())["arms"]
+    assert arms["toy"]["mean"] == 1.0
+    assert arms["confidence"]["mean"] == 0.0
+    assert "paired, to confidence" in compared.output
+    assert json.loads(runner.invoke(app, [*how, "--json"]).stdout)["arms"].keys() == arms.keys()
+
+
+def test_own_problems_are_compared_and_lines_that_do_not_fit_are_named(toy, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.txt").write_text("ok\nbad line\nok\n")
+    shown = runner.invoke(app, ["compare", "toy", "--problems", "mine.txt", "--orders", "confidence"])
+    assert shown.exit_code == 0
+    assert "left out: mine.txt, bad line" in shown.output
+    assert "2 problems of mine.txt" in shown.output
+
+
+def test_bad_requests_end_with_exit_code_2_and_change_nothing(toy, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    taught(dprm.Order(), 1).policy(host="other").save(tmp_path / "other.dprm")
+    (tmp_path / "card.json").write_text("mine")
+    for how, message in [
+        (["--policy", "other.dprm"], "was fitted for host other, not toy"),
+        (["--orders", "certainty"], "signal is 'certainty'"),
+        (["--problems", "missing.txt"], "missing.txt"),
+        (["--policy", "missing.dprm"], "missing.dprm"),
+    ]:
+        shown = runner.invoke(app, ["compare", "toy", "--out", "card.json", *how])
+        assert shown.exit_code == 2, shown.output
+        assert message in shown.output
+    assert (tmp_path / "card.json").read_text() == "mine"
+
+
+def test_hosts_lists_what_is_there():
+    listed = json.loads(runner.invoke(app, ["hosts", "--json"]).output)
+    assert {entry["name"] for entry in listed} >= {"dmpo", "puma"}
+    assert "Countdown" in runner.invoke(app, ["hosts"]).output

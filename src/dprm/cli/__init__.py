@@ -2,7 +2,10 @@
 
 import typer
 
+from dprm.cli.compare import compare
 from dprm.cli.demo import demo
+from dprm.cli.fit import fit
+from dprm.cli.hosts import hosts
 from dprm.cli.policy import policy
 from dprm.cli.theory import theory
 
@@ -16,7 +19,7 @@ app = typer.Typer(
         "by what that choice does to the final reward."
     ),
 )
-for command in (demo, theory, policy):
+for command in (demo, hosts, fit, compare, policy, theory):
     app.command()(command)
 
 

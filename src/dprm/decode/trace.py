@@ -14,6 +14,8 @@ class Trace:
     Attributes:
         confidence: [B,L] float32, confidence of every position when it was last selected; NaN if it never was.
         decisions, changed: [B] int64, steps in which the row chose, and those whose choice was not the host's.
+        picks, ready: [B] int64, positions selected, and those of them in fully trusted cells.
+        gate: [B] float32, sum of the gates of the selected positions.
     """
 
     def __init__(self, like: Tensor, selected_once: bool):
@@ -23,6 +25,9 @@ class Trace:
         self.confidence = torch.full_like(like, torch.nan, dtype=torch.float32)
         self.decisions = torch.zeros(len(like), dtype=torch.int64, device=like.device)
         self.changed = torch.zeros_like(self.decisions)
+        self.picks = torch.zeros_like(self.decisions)
+        self.ready = torch.zeros_like(self.decisions)
+        self.gate = torch.zeros_like(self.decisions, dtype=torch.float32)
 
     def record(self, reading: Reading, choice: Choice) -> None:
         """Take down one step. No value is looked at: nothing waits for an accelerator."""
@@ -34,6 +39,9 @@ class Trace:
         self.confidence = torch.where(choice.mask, reading.confidence, self.confidence)
         self.decisions += choice.kept.any(1)
         self.changed += choice.changed
+        self.picks += choice.kept.sum(1)
+        self.ready += (choice.picked_gate >= 1.0).sum(1)
+        self.gate += choice.picked_gate.sum(1)
 
     def events(self) -> tuple[Tensor, Tensor]:
         """The decisions to credit: row [n] and cell [n]."""

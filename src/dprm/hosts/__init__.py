@@ -1,1 +1,5 @@
-"""The small hosts, and what they share: one transformer, one training loop, one way to make splits."""
+"""The hosts of the paper, each a folder that holds only what is its own: data, reward, decoding, cells, recipe."""
+
+from dprm.hosts.registry import ENTRIES, Entry, load
+
+__all__ = ["ENTRIES", "Entry", "load"]

@@ -40,6 +40,11 @@ class Choice:
         return self._picks.flags()
 
     @cached_property
+    def picked_gate(self) -> Tensor:
+        """[B,K] float32, the gate η of the picks; 0 where none was kept."""
+        return look_up(self._moment.tilt.gate, self.picked_cell) * self.kept
+
+    @cached_property
     def _cell(self) -> Tensor:
         return self._moment.all_cells()
 

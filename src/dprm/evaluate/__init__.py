@@ -1,0 +1,1 @@
+"""How results are judged: paired intervals, pass@K, order audits, result cards."""

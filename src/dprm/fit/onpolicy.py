@@ -1,0 +1,104 @@
+"""Algorithm 1 of the paper: decode, and credit every revealed position with the terminal reward of its trajectory.
+
+A round takes the next prompts, decodes each of them several times under the order as it stands, exploring, and
+observes the rewards centred inside each prompt. The statistics are exact and the random numbers of a round are a
+function of (seed, round, prompt), so a fit that is killed goes on from its last round to the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from dprm.decode.host import Host, Problems
+from dprm.decode.rollout import batches
+from dprm.order import Order, Policy
+from dprm.order.noise import mix
+
+
+@dataclass(frozen=True)
+class OnPolicy:
+    """The on-policy estimator.
+
+    Attributes:
+        rounds: rounds of decode and observe. prompts: prompts a round. samples: trajectories of each prompt.
+        rule: how positions are drawn while learning; `top_m` would never leave the host's order.
+        phases, bins, beta, ready: of the Order that learns.
+        temperature: of the tokens while learning; None: the host's own.
+        seed: of everything.
+    """
+
+    rounds: int = 16
+    prompts: int = 32
+    samples: int = 4
+    rule: str = "soft_bon"
+    phases: int = 8
+    bins: int = 16
+    beta: float = 1.0
+    ready: float = 64
+    temperature: float | None = None
+    seed: int = 0
+
+    @property
+    def trajectories(self) -> int:
+        """Decodings in all: what the fit costs."""
+        return self.rounds * self.prompts * self.samples
+
+    def fit(
+        self, host: Host, problems: Problems, path: Path, on_round: Callable[[int, float], None] | None = None
+    ) -> Policy:
+        """Fit, or go on fitting where `path` holds a policy of this very fit.
+
+        Args:
+            problems: the fit split; rounds walk through it again and again.
+            path: the policy is written here after every round.
+            on_round: called with (rounds done, mean reward of the round).
+        """
+        if not len(problems):
+            raise ValueError("problems is empty: a fit needs at least one prompt")
+        notes = {"host": host.name, "estimator": "onpolicy", "problems": problems.digest, "setting": repr(self)}
+        order = self._start(host, path, notes)
+        denoiser = host.denoiser()
+        for turn in range(order.step, self.rounds):
+            place = (torch.arange(self.prompts) + turn * self.prompts) % len(problems)
+            place = place.repeat_interleave(self.samples)
+            # The key of a sample is its own, so that samples of one prompt draw different numbers.
+            sample = torch.arange(len(place)) % self.samples
+            part = Problems(
+                problems.canvas[place], problems.key[place] ^ sample, [problems.facts[i] for i in place.tolist()]
+            )
+            ((result, rollout),) = batches(
+                host,
+                part,
+                order,
+                temperature=self.temperature,
+                seed=mix(self.seed, turn),
+                rows=len(part),
+                denoiser=denoiser,
+            )
+            order.observe(result.trace, rollout.reward, group=place)
+            order.policy(**notes).save(path)
+            if on_round is not None:
+                on_round(turn + 1, float(rollout.reward.mean()))
+        return order.policy(**notes)
+
+    def _start(self, host: Host, path: Path, notes: dict[str, str]) -> Order:
+        if path.is_file():
+            policy = Policy.load(path)
+            if policy.notes != notes:
+                raise ValueError(f"{path} is another fit ({policy.notes}): choose another file or delete it")
+            return Order.from_policy(policy, explore=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return Order(
+            phases=self.phases,
+            bins=self.bins,
+            aux=host.aux_states,
+            beta=self.beta,
+            ready=self.ready,
+            rule=self.rule,
+            explore=True,
+            reward_range=host.reward_range,
+        )

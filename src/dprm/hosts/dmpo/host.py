@@ -1,0 +1,106 @@
+"""The Countdown host: a model, its problems, its verifier, and the cells of its decisions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dprm.decode.host import Host, Problems
+from dprm.decode.loop import Denoiser as Model
+from dprm.decode.state import State
+from dprm.hosts.denoiser import Denoiser, load_weights
+from dprm.hosts.dmpo import canvas
+from dprm.hosts.dmpo.problems import LARGEST_NUMBER, LARGEST_TARGET, generate, key
+from dprm.hosts.dmpo.verifier import verify
+from dprm.hosts.weights import sha256
+from dprm.order import Reading
+
+# What a predicted token is, for the cells: a digit, an operator, `=`, a comma, the end.
+_CLASSES = {**{str(d): 0 for d in range(10)}, **dict.fromkeys("+-*/", 1), "=": 2, ",": 3}
+CLASSES = 5
+
+
+class Countdown(Host):
+    """Problems of `numbers` given numbers; what is ordered are the positions of the response.
+
+    The aux state of a position is the class of its predicted token (5) × whether its left neighbour is visible (2).
+    """
+
+    name = "dmpo"
+    domain = "Countdown: reach a target from given numbers"
+    ordered = "response positions"
+    mask_id = canvas.MASK
+    aux_states = 2 * CLASSES
+
+    def __init__(self, model: Model, numbers: int = 4, device: torch.device | str = "cpu", weights_digest: str = ""):
+        self._model, self.numbers, self.device, self.weights_digest = (
+            model,
+            numbers,
+            torch.device(device),
+            weights_digest,
+        )
+        classes = [_CLASSES[character] for character in canvas.CHARACTERS]
+        rest = [CLASSES - 1] * (canvas.VOCABULARY - len(classes))
+        self._class = torch.tensor(classes + rest, dtype=torch.int32, device=device)
+
+    def denoiser(self) -> Model:
+        return self._model
+
+    def problems(self, split: str, count: int, seed: int = 0) -> Problems:
+        made = generate(split, count, self.numbers, seed=seed, distinct=True)
+        return self.posed(made.listed())
+
+    def posed(self, listed: list[tuple[tuple[int, ...], int]]) -> Problems:
+        """Problems of given (numbers, target)."""
+        padded = [[*numbers, *[0] * (canvas.MOST_NUMBERS - len(numbers))] for numbers, _ in listed]
+        keys = key(torch.tensor(padded).view(len(listed), -1), torch.tensor([target for _, target in listed]))
+        return Problems(canvas.blank_canvases(listed).to(self.device), keys.to(self.device), listed)
+
+    def read_problems(self, path: Path) -> tuple[Problems, list[str]]:
+        """Lines such as `{"numbers": [30, 100, 93], "target": 23}`."""
+        listed, left_out = [], []
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if line.strip():
+                try:
+                    listed.append(_problem(json.loads(line)))
+                except (ValueError, TypeError, KeyError) as error:
+                    left_out.append(f"line {number}: {error}")
+        return self.posed(listed), left_out
+
+    def reward(self, problems: Problems, tokens: Tensor) -> Tensor:
+        answers = zip(problems.facts, tokens.tolist(), strict=True)
+        return torch.tensor(
+            [verify(numbers, target, canvas.read_response(row)).reward for (numbers, target), row in answers]
+        )
+
+    def aux(self, state: State, reading: Reading) -> Tensor:
+        visible = (state.tokens != canvas.MASK).int()
+        return self._class[reading.tokens] * 2 + visible.roll(1, 1)
+
+    def show(self, token: int) -> str:
+        if token < len(canvas.CHARACTERS):
+            return canvas.CHARACTERS[token]
+        return {canvas.BLANK: " ", canvas.EOT: "□", canvas.MASK: "·"}[token]
+
+
+def _problem(entry: dict[str, Any]) -> tuple[tuple[int, ...], int]:
+    """A checked (numbers, target), numbers largest first."""
+    if not isinstance(entry, dict) or not {"numbers", "target"} <= entry.keys():
+        raise ValueError('expected {"numbers": [...], "target": ...}')
+    numbers, target = entry["numbers"], entry["target"]
+    if not isinstance(numbers, list) or not 2 <= len(numbers) <= canvas.MOST_NUMBERS:
+        raise ValueError(f"numbers is {numbers!r}: expected 2 to {canvas.MOST_NUMBERS} of them")
+    for name, value, most in [*(("a number", n, LARGEST_NUMBER) for n in numbers), ("target", target, LARGEST_TARGET)]:
+        if type(value) is not int or not 1 <= value <= most:
+            raise ValueError(f"{name} is {value!r}: expected a whole number from 1 to {most}")
+    return tuple(sorted(numbers, reverse=True)), target
+
+
+def load(path: Path, device: torch.device | str = "cpu") -> Countdown:
+    """The host with the model of a weights file."""
+    model, _ = load_weights(path, device)
+    return Countdown(Denoiser(model), device=device, weights_digest=sha256(path)[:16])

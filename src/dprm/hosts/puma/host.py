@@ -1,0 +1,86 @@
+"""The Sudoku host: a model, its puzzles, its verifier, and the cells of its decisions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from dprm.decode.host import Host, Problems
+from dprm.decode.loop import Denoiser as Model
+from dprm.decode.state import State
+from dprm.hosts.denoiser import Denoiser, load_weights
+from dprm.hosts.draws import row_hash
+from dprm.hosts.puma.board import NINE, Board
+from dprm.hosts.puma.puzzles import Puzzles, generate
+from dprm.hosts.puma.symmetry import of_split
+from dprm.hosts.puma.verifier import solved
+from dprm.hosts.weights import sha256
+from dprm.order import Reading
+
+
+class Sudoku(Host):
+    """Puzzles with exactly one solution; what is ordered are the blank cells.
+
+    The aux state of a cell is the quarter of its peers that are visible (4).
+    """
+
+    name = "puma"
+    domain = "Sudoku 9×9"
+    ordered = "blank cells"
+    aux_states = 4
+
+    def __init__(self, model: Model, board: Board = NINE, device: torch.device | str = "cpu", weights_digest: str = ""):
+        self._model, self.board, self.device = model, board, torch.device(device)
+        self.mask_id, self.weights_digest = board.mask_id, weights_digest
+        peers = torch.zeros(board.cells, board.cells)
+        for cell, others in enumerate(board.peers):
+            peers[cell, list(others)] = 1.0 / len(others)
+        self._peers = peers.to(device)
+
+    def denoiser(self) -> Model:
+        return self._model
+
+    def problems(self, split: str, count: int, seed: int = 0) -> Problems:
+        found = Puzzles(torch.zeros(0, self.board.cells, dtype=torch.int64), torch.zeros(0, self.board.cells).bool())
+        first = 0
+        while len(found) < count:
+            # One puzzle in 16 belongs to a held-out split, 13 in 16 to training.
+            size = 64 + (count - len(found)) * (2 if split == "train" else 18)
+            more = of_split(generate(self.board, size, seed=seed + 1, first=first), self.board, split)
+            found = Puzzles(torch.cat([found.solution, more.solution]), torch.cat([found.clue, more.clue]))
+            first += size
+        return self.posed(found[:count].canvases(self.board))
+
+    def posed(self, canvases: Tensor) -> Problems:
+        """Problems of given grids [N,C], the mask where blank."""
+        return Problems(canvases.to(self.device), row_hash(canvases).to(self.device), list(canvases))
+
+    def read_problems(self, path: Path) -> tuple[Problems, list[str]]:
+        """Lines of 81 characters with `.` or `0` for blanks."""
+        grids, left_out = [], []
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if line.strip():
+                try:
+                    grids.append(self.board.read(line))
+                except ValueError as error:
+                    left_out.append(f"line {number}: {error}")
+        empty = torch.zeros(0, self.board.cells, dtype=torch.int64)
+        return self.posed(torch.stack(grids) if grids else empty), left_out
+
+    def reward(self, problems: Problems, tokens: Tensor) -> Tensor:
+        return solved(tokens, torch.stack(list(problems.facts)), self.board).float()
+
+    def aux(self, state: State, reading: Reading) -> Tensor:
+        share = (state.tokens != self.mask_id).float() @ self._peers
+        return (share * 4).clamp(max=3).int()
+
+    def show(self, token: int) -> str:
+        return "·" if token >= self.board.size else str(token + 1)
+
+
+def load(path: Path, device: torch.device | str = "cpu") -> Sudoku:
+    """The host with the model of a weights file."""
+    model, _ = load_weights(path, device)
+    return Sudoku(Denoiser(model), device=device, weights_digest=sha256(path)[:16])

@@ -1,0 +1,69 @@
+"""The hosts there are, by name. A host's own module is imported when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+
+import torch
+
+from dprm.decode.host import Host
+from dprm.hosts import weights
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is known of a host without loading it.
+
+    Attributes:
+        module: where its class `TheHost` is. weights: file of its small model. command: what makes that file.
+    """
+
+    name: str
+    domain: str
+    ordered: str
+    module: str
+    weights: str
+    command: str
+
+    @property
+    def present(self) -> bool:
+        """Whether its weights are there."""
+        return weights.present(self.weights)
+
+
+ENTRIES = {
+    entry.name: entry
+    for entry in (
+        Entry(
+            "dmpo",
+            "Countdown: reach a target from given numbers",
+            "response positions",
+            "dprm.hosts.dmpo.host",
+            "dmpo.safetensors",
+            "python recipes/gpu.py countdown-random:4",
+        ),
+        Entry(
+            "puma",
+            "Sudoku 9×9",
+            "blank cells",
+            "dprm.hosts.puma.host",
+            "puma.safetensors",
+            "python recipes/gpu.py sudoku-progressive:14 --width 128 --depth 6 --rows 64 --puzzles 8000",
+        ),
+    )
+}
+
+
+def load(name: str, device: torch.device | str = "cpu") -> Host:
+    """A host with its small model.
+
+    Raises:
+        ValueError: unknown host, missing or damaged weights; the message says what to do.
+    """
+    if name not in ENTRIES:
+        raise ValueError(f"there is no host {name!r}: expected one of {', '.join(ENTRIES)}")
+    entry = ENTRIES[name]
+    path = weights.checked(entry.weights, entry.command)
+    host: Host = importlib.import_module(entry.module).load(path, device)
+    return host

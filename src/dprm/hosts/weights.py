@@ -1,0 +1,71 @@
+"""The committed weights of the small hosts: which files there are, and that they are the right ones.
+
+`weights/manifest.json` at the root of the repository holds for every file its checksum, its size, the command that
+makes it and the numbers it reached. The folder can be elsewhere: set DPRM_WEIGHTS.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+MOST_BYTES = 64_000_000
+
+
+class WeightsError(ValueError):
+    """Weights that are missing or damaged; the message says how to get them."""
+
+
+def folder() -> Path:
+    """Where weights live."""
+    return Path(os.environ.get("DPRM_WEIGHTS", Path(__file__).parents[3] / "weights"))
+
+
+def manifest() -> dict[str, dict[str, Any]]:
+    """What should be there: file name → sha256, bytes, command, metrics."""
+    path = folder() / "manifest.json"
+    if not path.is_file():
+        return {}
+    listed: dict[str, dict[str, Any]] = json.loads(path.read_text())
+    return listed
+
+
+def present(name: str) -> bool:
+    """Whether a file is listed and there."""
+    return name in manifest() and (folder() / name).is_file()
+
+
+def checked(name: str, command: str) -> Path:
+    """The path of a weights file, after its checksum was compared.
+
+    Args:
+        command: what makes the file, for the message.
+    """
+    path, entry = folder() / name, manifest().get(name)
+    if entry is None or not path.is_file():
+        raise WeightsError(f"there are no weights {path}; make them with: {command}")
+    found = sha256(path)
+    if found != entry["sha256"]:
+        raise WeightsError(
+            f"{path} is damaged (sha256 {found[:12]}…, expected {entry['sha256'][:12]}…); "
+            f"restore it from the repository, or make it anew with: {command}"
+        )
+    return path
+
+
+def record(path: Path, command: str, metrics: dict[str, Any]) -> None:
+    """Enter a file of the folder into the manifest."""
+    entry = {"sha256": sha256(path), "bytes": path.stat().st_size, "command": command, "metrics": metrics}
+    listed = {**manifest(), path.name: entry}
+    target = folder() / "manifest.json"
+    part = target.with_name(f".{target.name}.{os.getpid()}")
+    part.write_text(json.dumps(dict(sorted(listed.items())), indent=2) + "\n")
+    os.replace(part, target)
+
+
+def sha256(path: Path) -> str:
+    """Checksum of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()

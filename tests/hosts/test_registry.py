@@ -1,0 +1,113 @@
+"""Hosts by name, and the weights they need."""
+
+import json
+
+import pytest
+import torch
+
+from dprm.decode.rollout import batches
+from dprm.hosts import ENTRIES, load, weights
+from dprm.hosts.denoiser import Denoiser, save_weights
+from dprm.hosts.dmpo import canvas
+from dprm.hosts.dmpo.host import Countdown
+from dprm.hosts.puma.board import NINE
+from dprm.hosts.puma.host import Sudoku
+from dprm.hosts.transformer import Config, Transformer
+from dprm.order import Order
+
+
+def tiny(vocabulary, sides):
+    return Denoiser(Transformer(Config(vocabulary, width=32, depth=1, heads=2, sides=sides)))
+
+
+def test_committed_weights_are_those_of_the_manifest_and_small_enough():
+    listed = weights.manifest()
+    assert sum(entry["bytes"] for entry in listed.values()) < weights.MOST_BYTES
+    for name, entry in listed.items():
+        assert weights.checked(name, "").stat().st_size == entry["bytes"]
+        assert entry["command"]
+        assert entry["metrics"]
+    assert set(listed) <= {entry.weights for entry in ENTRIES.values()}
+
+
+def test_missing_and_damaged_weights_say_how_to_get_them(tmp_path, monkeypatch):
+    monkeypatch.setenv("DPRM_WEIGHTS", str(tmp_path))
+    with pytest.raises(ValueError, match=r"there are no weights .*dmpo\.safetensors; make them with: python recipes"):
+        load("dmpo")
+    assert not ENTRIES["dmpo"].present
+    model = Transformer(Config(canvas.VOCABULARY, width=32, depth=1, heads=2, sides=canvas.SIDES))
+    save_weights(tmp_path / "dmpo.safetensors", model, {})
+    weights.record(tmp_path / "dmpo.safetensors", "make", {"solved": 0.0})
+    assert isinstance(load("dmpo"), Countdown)
+    assert json.loads((tmp_path / "manifest.json").read_text())["dmpo.safetensors"]["command"] == "make"
+    data = bytearray((tmp_path / "dmpo.safetensors").read_bytes())
+    data[-1] ^= 1
+    (tmp_path / "dmpo.safetensors").write_bytes(bytes(data))
+    with pytest.raises(ValueError, match="is damaged"):
+        load("dmpo")
+
+
+def test_an_unknown_host_is_named():
+    with pytest.raises(ValueError, match="there is no host 'gpt': expected one of dmpo, puma"):
+        load("gpt")
+
+
+@pytest.mark.parametrize(
+    "host", [Countdown(tiny(canvas.VOCABULARY, canvas.SIDES)), Sudoku(tiny(NINE.vocabulary, NINE.sides))]
+)
+def test_hosts_decode_and_judge_their_own_problems(host):
+    problems = host.problems("test", 3)
+    assert len(problems) == 3
+    assert problems.digest != host.problems("fit", 3).digest
+    order = Order(aux=host.aux_states)
+    ((result, rollout),) = batches(host, problems, order, budget=9)
+    assert not (rollout.tokens == host.mask_id).any()
+    assert ((rollout.reward >= 0) & (rollout.reward <= 1)).all()
+    order.observe(result.trace, rollout.reward)
+    assert all(len(host.show(token)) == 1 for token in range(host.mask_id + 1))
+    assert host.show(host.mask_id) == "·"
+
+
+def test_a_right_answer_is_rewarded():
+    from dprm.hosts.dmpo.problems import generate
+
+    host = Countdown(tiny(canvas.VOCABULARY, canvas.SIDES))
+    made = generate("test", 5, 4, distinct=True)
+    problems = host.posed(made.listed())
+    assert host.reward(problems, made.tokens.long()).tolist() == [1.0] * 5
+    assert host.reward(problems, problems.canvas).tolist() == [0.0] * 5
+
+
+def test_peoples_own_problems_are_read_and_those_that_do_not_fit_are_named(tmp_path):
+    host = Countdown(tiny(canvas.VOCABULARY, canvas.SIDES))
+    lines = [
+        '{"numbers": [30, 100, 93], "target": 23}',
+        '{"numbers": [30], "target": 23}',
+        '{"numbers": [30, 101], "target": 23}',
+        '{"numbers": [30, 10], "target": 0}',
+        '{"numbers": [30, 10]}',
+        "nonsense",
+        "",
+    ]
+    (tmp_path / "mine.jsonl").write_text("\n".join(lines))
+    problems, left_out = host.read_problems(tmp_path / "mine.jsonl")
+    assert problems.facts == [((100, 93, 30), 23)]
+    assert [line.split(":")[0] for line in left_out] == ["line 2", "line 3", "line 4", "line 5", "line 6"]
+    sudoku = Sudoku(tiny(NINE.vocabulary, NINE.sides))
+    (tmp_path / "mine.txt").write_text("." * 81 + "\n" + "0" * 80 + "\n" + "x" * 81 + "\n")
+    problems, left_out = sudoku.read_problems(tmp_path / "mine.txt")
+    assert problems.canvas.tolist() == [[9] * 81]
+    assert len(left_out) == 2
+
+
+def test_cells_of_the_hosts_mean_what_they_say():
+    from dprm.decode import State
+    from dprm.order import read
+
+    host = Sudoku(tiny(NINE.vocabulary, NINE.sides))
+    grid = torch.full((1, 81), NINE.mask_id)
+    grid[0, 1:9] = torch.arange(8)  # eight of the twenty peers of the first cell
+    state = State.start(grid, NINE.mask_id, 0)
+    reading = read(host.denoiser()(grid))
+    assert host.aux(state, reading)[0, 0] == int(8 / 20 * 4)
+    assert host.aux(state, reading)[0, 80] == 0
