@@ -13,7 +13,7 @@ from tests.toy_host import ToyHost
 runner = CliRunner()
 
 
-@pytest.mark.parametrize("command", [[], ["demo"], ["theory"], ["policy"], ["hosts"], ["fit"], ["compare"]])
+@pytest.mark.parametrize("command", [[], ["demo"], ["theory"], ["policy"], ["hosts"], ["train"], ["fit"], ["compare"]])
 def test_help_teaches_every_command(command):
     shown = runner.invoke(app, [*command, "--help"])
     assert shown.exit_code == 0
@@ -116,3 +116,26 @@ def test_hosts_lists_what_is_there():
     listed = json.loads(runner.invoke(app, ["hosts", "--json"]).output)
     assert {entry["name"] for entry in listed} >= {"dmpo", "puma"}
     assert "Countdown" in runner.invoke(app, ["hosts"]).output
+
+
+def test_train_writes_weights_and_enters_them_where_weights_live(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DPRM_WEIGHTS", str(tmp_path / "weights"))
+    trained = []
+
+    def pretend(host, law, recipe, *, out, **rest):
+        trained.append((host, law, recipe.steps))
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_bytes(b"weights")
+        return {"solved": 0.5}
+
+    monkeypatch.setattr("dprm.hosts.train.train", pretend)
+    shown = runner.invoke(app, ["train", "puma", "--law", "dprm", "--steps", "5", "--out", "weights/puma.safetensors"])
+    assert shown.exit_code == 0, shown.output
+    assert trained == [("puma", "dprm", 5)]
+    listed = json.loads((tmp_path / "weights" / "manifest.json").read_text())
+    assert listed["puma.safetensors"]["metrics"] == {"solved": 0.5}
+    assert json.loads(runner.invoke(app, ["train", "puma", "--json"]).stdout)["solved"] == 0.5
+    shown = runner.invoke(app, ["train", "puma", "--steps", "5", "--minutes", "1"])
+    assert shown.exit_code == 2
+    assert "expected exactly one of them" in shown.output

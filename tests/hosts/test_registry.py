@@ -32,7 +32,7 @@ def test_committed_weights_are_those_of_the_manifest_and_small_enough():
 
 def test_missing_and_damaged_weights_say_how_to_get_them(tmp_path, monkeypatch):
     monkeypatch.setenv("DPRM_WEIGHTS", str(tmp_path))
-    with pytest.raises(ValueError, match=r"there are no weights .*dmpo\.safetensors; make them with: python recipes"):
+    with pytest.raises(ValueError, match=r"there are no weights .*dmpo\.safetensors; make them with: dprm train dmpo"):
         load("dmpo")
     assert not ENTRIES["dmpo"].present
     model = Transformer(Config(canvas.VOCABULARY, width=32, depth=1, heads=2, sides=canvas.SIDES))

@@ -8,6 +8,7 @@ from dprm.cli.fit import fit
 from dprm.cli.hosts import hosts
 from dprm.cli.policy import policy
 from dprm.cli.theory import theory
+from dprm.cli.train import train
 
 app = typer.Typer(
     name="dprm",
@@ -19,7 +20,7 @@ app = typer.Typer(
         "by what that choice does to the final reward."
     ),
 )
-for command in (demo, hosts, fit, compare, policy, theory):
+for command in (demo, hosts, train, fit, compare, policy, theory):
     app.command()(command)
 
 

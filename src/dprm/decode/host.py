@@ -44,6 +44,13 @@ class Problems:
     def __getitem__(self, rows: slice) -> Problems:
         return Problems(self.canvas[rows], self.key[rows], self.facts[rows])
 
+    def sampled(self, place: Tensor, samples: int) -> tuple[Problems, Tensor]:
+        """The problems at place [n], each `samples` times, with a random stream of its own; and which is which."""
+        group = place.repeat_interleave(samples)
+        here = group.to(self.key.device)
+        key = self.key[here] ^ (torch.arange(len(here), device=here.device) % samples)
+        return Problems(self.canvas[here], key, [self.facts[index] for index in group.tolist()]), group
+
     @property
     def digest(self) -> str:
         """Names this set of problems, whatever their order."""

@@ -64,12 +64,7 @@ class OnPolicy:
         denoiser = host.denoiser()
         for turn in range(order.step, self.rounds):
             place = (torch.arange(self.prompts) + turn * self.prompts) % len(problems)
-            place = place.repeat_interleave(self.samples)
-            # The key of a sample is its own, so that samples of one prompt draw different numbers.
-            sample = torch.arange(len(place)) % self.samples
-            part = Problems(
-                problems.canvas[place], problems.key[place] ^ sample, [problems.facts[i] for i in place.tolist()]
-            )
+            part, group = problems.sampled(place, self.samples)
             ((result, rollout),) = batches(
                 host,
                 part,
@@ -79,7 +74,7 @@ class OnPolicy:
                 rows=len(part),
                 denoiser=denoiser,
             )
-            order.observe(result.trace, rollout.reward, group=place)
+            order.observe(result.trace, rollout.reward, group=group)
             order.policy(**notes).save(path)
             if on_round is not None:
                 on_round(turn + 1, float(rollout.reward.mean()))

@@ -22,6 +22,7 @@ class Recipe:
         average: decay of the weight average (EMA); younger averages forget faster: min(average, (1+s)/(10+s)).
         stride: if not 0, the loss is the mean over the logits of every `stride`-th layer (see `Transformer.forward`).
         evaluations: how often the evaluation is run, evenly spread; the last one is at the end.
+        teach_every: steps between two lessons of a mask law that learns.
         save_every: seconds between checkpoints. log_every: steps between log lines.
         compiled: use torch.compile.
         seed: of the data and the masks.
@@ -38,6 +39,7 @@ class Recipe:
     average: float = 0.999
     stride: int = 0
     evaluations: int = 6
+    teach_every: int = 100
     save_every: float = 30.0
     log_every: int = 100
     compiled: bool = False

@@ -41,7 +41,7 @@ ENTRIES = {
             "response positions",
             "dprm.hosts.dmpo.host",
             "dmpo.safetensors",
-            "python recipes/gpu.py countdown-random:4",
+            "dprm train dmpo --law random --minutes 4 --device cuda --out weights/dmpo.safetensors",
         ),
         Entry(
             "puma",
@@ -49,7 +49,7 @@ ENTRIES = {
             "blank cells",
             "dprm.hosts.puma.host",
             "puma.safetensors",
-            "python recipes/gpu.py sudoku-progressive:14 --width 128 --depth 6 --rows 64 --puzzles 8000",
+            "dprm train puma --law confidence --minutes 2 --device cuda --out weights/puma.safetensors",
         ),
     )
 }

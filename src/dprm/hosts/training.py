@@ -45,6 +45,7 @@ class Training:
         recipe: the numbers.
         folder: holds `checkpoint.safetensors` and `log.jsonl`; a checkpoint there is resumed.
         evaluate: called with the averaged model; its numbers are logged and shown.
+        teach: called with (averaged model, step) every `recipe.teach_every` steps; returns a number to log.
         title: for the progress display.
 
     Attributes:
@@ -60,7 +61,9 @@ class Training:
         folder: Path,
         evaluate: Evaluation | None = None,
         title: str = "train",
+        teach: Callable[[Transformer, int], float] | None = None,
     ):
+        self.teach = teach
         self.model, self.law, self.recipe, self.folder = model, law, recipe, folder
         self.evaluate, self.title = evaluate, title
         self.device = next(model.parameters()).device
@@ -99,6 +102,8 @@ class Training:
                     if self.steps is not None:
                         progress.say(f"{self.steps} steps fit into {self.recipe.minutes} minutes")
                 loss, norm = self._update()
+                if self.teach is not None and self.step % self.recipe.teach_every == 0:
+                    _write(log, step=self.step, taught=self.teach(self.average, self.step))
                 if self.step % self.recipe.log_every == 0 or self.step == self.steps:
                     facts = {"loss": loss.item(), "norm": norm.item()}
                     now = time.monotonic()

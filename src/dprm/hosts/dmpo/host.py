@@ -14,8 +14,10 @@ from dprm.decode.loop import Denoiser as Model
 from dprm.decode.state import State
 from dprm.hosts.denoiser import Denoiser, load_weights
 from dprm.hosts.dmpo import canvas
-from dprm.hosts.dmpo.problems import LARGEST_NUMBER, LARGEST_TARGET, generate, key
+from dprm.hosts.dmpo.problems import LARGEST_NUMBER, LARGEST_TARGET, CountdownData, generate, key
 from dprm.hosts.dmpo.verifier import verify
+from dprm.hosts.task import Task
+from dprm.hosts.transformer import Config
 from dprm.hosts.weights import sha256
 from dprm.order import Reading
 
@@ -104,3 +106,14 @@ def load(path: Path, device: torch.device | str = "cpu") -> Countdown:
     """The host with the model of a weights file."""
     model, _ = load_weights(path, device)
     return Countdown(Denoiser(model), device=device, weights_digest=sha256(path)[:16])
+
+
+def _data(seed: int, device: torch.device, work: Path) -> CountdownData:
+    return CountdownData({2: 100_000, 3: 4_000_000, 4: 8_000_000}, seed, device)
+
+
+TASK = Task(
+    config=Config(canvas.VOCABULARY, sides=canvas.SIDES),
+    data=_data,
+    wrap=lambda model, device: Countdown(Denoiser(model), device=device),
+)

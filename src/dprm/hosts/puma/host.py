@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import torch
@@ -13,9 +14,11 @@ from dprm.decode.state import State
 from dprm.hosts.denoiser import Denoiser, load_weights
 from dprm.hosts.draws import row_hash
 from dprm.hosts.puma.board import NINE, Board
-from dprm.hosts.puma.puzzles import Puzzles, generate
-from dprm.hosts.puma.symmetry import of_split
+from dprm.hosts.puma.puzzles import Puzzles, generate, stock
+from dprm.hosts.puma.symmetry import SudokuData, of_split
 from dprm.hosts.puma.verifier import solved
+from dprm.hosts.task import Task
+from dprm.hosts.transformer import Config
 from dprm.hosts.weights import sha256
 from dprm.order import Reading
 
@@ -84,3 +87,20 @@ def load(path: Path, device: torch.device | str = "cpu") -> Sudoku:
     """The host with the model of a weights file."""
     model, _ = load_weights(path, device)
     return Sudoku(Denoiser(model), device=device, weights_digest=sha256(path)[:16])
+
+
+# Puzzles before symmetry, of all splits.
+STOCK = 24_000
+
+
+def _data(seed: int, device: torch.device, work: Path) -> SudokuData:
+    kept = work / "puzzles.safetensors"
+    made = stock(NINE, STOCK, kept, workers=len(os.sched_getaffinity(0)))
+    return SudokuData(of_split(made, NINE, "train"), NINE, seed, device)
+
+
+TASK = Task(
+    config=Config(NINE.vocabulary, width=128, depth=6, heads=4, sides=NINE.sides, rotary=False, attract=True),
+    data=_data,
+    wrap=lambda model, device: Sudoku(Denoiser(model), device=device),
+)
