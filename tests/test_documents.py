@@ -75,6 +75,14 @@ def test_the_steps_of_the_decoder_page_run(tmp_path, monkeypatch):
     exec(loop.replace("until=8", "until=4"), {**names, "dprm": dprm})
 
 
+def test_the_host_of_the_host_page_works(tmp_path):
+    parts = blocks(ROOT / "docs" / "your-own-host.md")
+    names = {"torch": torch, "path": tmp_path / "p.dprm"}
+    exec("\n".join(parts), names)
+    assert names["card"].arms["confidence"].mean == 0.0
+    assert names["card"].arms["dprm"].mean == 1.0
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(path):
     for target in re.findall(r"\]\(([^)#]+)", path.read_text()):

@@ -10,8 +10,10 @@ from dprm.hosts import ENTRIES, load, weights
 from dprm.hosts.denoiser import Denoiser, save_weights
 from dprm.hosts.dmpo import canvas
 from dprm.hosts.dmpo.host import Countdown
+from dprm.hosts.puma import words
 from dprm.hosts.puma.board import NINE
 from dprm.hosts.puma.host import Sudoku
+from dprm.hosts.puma.word_host import WordProblems
 from dprm.hosts.transformer import Config, Transformer
 from dprm.order import Order
 
@@ -48,12 +50,17 @@ def test_missing_and_damaged_weights_say_how_to_get_them(tmp_path, monkeypatch):
 
 
 def test_an_unknown_host_is_named():
-    with pytest.raises(ValueError, match="there is no host 'gpt': expected one of dmpo, puma"):
+    with pytest.raises(ValueError, match="there is no host 'gpt': expected one of dmpo, puma, puma_words"):
         load("gpt")
 
 
 @pytest.mark.parametrize(
-    "host", [Countdown(tiny(canvas.VOCABULARY, canvas.SIDES)), Sudoku(tiny(NINE.vocabulary, NINE.sides))]
+    "host",
+    [
+        Countdown(tiny(canvas.VOCABULARY, canvas.SIDES)),
+        Sudoku(tiny(NINE.vocabulary, NINE.sides)),
+        WordProblems(tiny(words.VOCABULARY, words.SIDES)),
+    ],
 )
 def test_hosts_decode_and_judge_their_own_problems(host):
     problems = host.problems("test", 3)

@@ -104,7 +104,7 @@ def test_unknown_hosts_and_laws_are_named(small, tmp_path):
 def test_the_tasks_of_the_hosts_fit_their_budgets():
     from dprm.hosts.transformer import Transformer
 
-    for name in ("dmpo", "puma"):
+    for name in ("dmpo", "puma", "puma_words"):
         task = task_of(name)
         assert Transformer(task.config).parameter_count() < 8_000_000
         assert Transformer(task.shaped(64, 2)).config.width == 64

@@ -51,6 +51,14 @@ ENTRIES = {
             "puma.safetensors",
             "dprm train puma --law confidence --minutes 2 --device cuda --out weights/puma.safetensors",
         ),
+        Entry(
+            "puma_words",
+            "word problems with step-by-step answers",
+            "answer positions",
+            "dprm.hosts.puma.word_host",
+            "puma_words.safetensors",
+            "dprm train puma_words --law confidence --minutes 4 --device cuda --out weights/puma_words.safetensors",
+        ),
     )
 }
 

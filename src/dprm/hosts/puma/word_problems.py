@@ -1,0 +1,188 @@
+"""Word problems that have a whole-number solution by construction.
+
+A story is planned (clauses of one theme), its numbers are drawn while its program is run, and it is kept when every
+value on the way is a whole number in 1 … 999 and its text fits the canvas. Everything is vectorised over problems and
+hashed from (seed, round), so a seed gives the same problems on every device.
+
+The reference answer is the program itself, step by step in the order of the story; the verifier accepts any way.
+Shapes: N problems, 5 stages (opening, three events or asides, question), S steps, L = 112 positions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dprm.hosts.dmpo.canvas import digits
+from dprm.hosts.draws import Draws, row_hash
+from dprm.hosts.puma import word_tables as tables
+from dprm.hosts.puma import words
+from dprm.hosts.puma.word_programs import STAGES, run
+from dprm.hosts.puma.word_stories import ASIDE, CONSTANTS, EVENT, HERO, OPENING, OPERANDS, QUESTION
+from dprm.hosts.splits import in_split
+
+FEWEST_STEPS, MOST_STEPS = 2, 4
+# How many of a hundred stories hold a sentence whose number only distracts.
+ASIDES = 30
+
+
+@dataclass(frozen=True)
+class WordProblems:
+    """N problems.
+
+    Attributes:
+        tokens: [N,112] uint8, problem and reference answer.
+        answer: [N] int64, the final number.
+        numbers: [N,13] int64, the numbers of the text, distractors included, and the constants its words imply; 0 where
+            unused.
+        steps: [N,S,4] int64: left operand, operator 0 … 3 for + - * /, right operand, result.
+        plan: [N,5] int64, the clauses: the template.
+    """
+
+    tokens: Tensor
+    answer: Tensor
+    numbers: Tensor
+    steps: Tensor
+    plan: Tensor
+
+    def listed(self) -> list[tuple[tuple[int, ...], int]]:
+        """(numbers, answer) of every problem, for the verifier."""
+        rows = zip(self.numbers.tolist(), self.answer.tolist())
+        return [(tuple(number for number in numbers if number), answer) for numbers, answer in rows]
+
+    def __len__(self) -> int:
+        return len(self.answer)
+
+    def __getitem__(self, rows: Tensor | slice) -> WordProblems:
+        """Some of the problems, by index, mask or slice."""
+        return WordProblems(**{name: field[rows] for name, field in vars(self).items()})
+
+
+def key(steps: Tensor) -> Tensor:
+    """[N] int64: a hash of the solution [N,S,4].
+
+    Template and numbers determine the steps, so two problems of different splits differ in template or numbers, and
+    moreover in their solution: no test answer was ever seen in training, whatever words it came in.
+    """
+    return row_hash(steps.flatten(1))
+
+
+def plan(count: int, steps: int, draws: Draws, device: torch.device | str = "cpu") -> Tensor:
+    """[n,5] the clauses of those among `count` random stories that have this many steps and repeat no clause."""
+    theme = draws.below(len(tables.CHOICES[0][1]), count)
+
+    def pick(role: int) -> Tensor:
+        table, sizes = (tensor.to(device) for tensor in tables.CHOICES[role])
+        return table[theme, draws.below(sizes[theme], count)]
+
+    middle = torch.stack([pick(EVENT) for _ in range(STAGES - 2)], 1)
+    place = torch.arange(STAGES - 2, device=device)
+    middle = middle.masked_fill(place > draws.below(STAGES - 2, count, 1), tables.NOTHING)
+    aside = (place == draws.below(STAGES - 2, count, 1)) & (draws.below(100, count, 1) < ASIDES)
+    middle = torch.where(aside, pick(ASIDE).unsqueeze(1), middle)
+    plans = torch.stack([pick(OPENING), *middle.unbind(1), pick(QUESTION)], 1)
+    said = plans.sort(1).values
+    repeats = ((said[:, 1:] == said[:, :-1]) & (said[:, 1:] != tables.NOTHING)).any(1)
+    return plans[(tables.STEPS.to(device)[plans].sum(1) == steps) & ~repeats]
+
+
+def write_problems(plans: Tensor, numbers: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
+    """Problem tokens [N,64] of stories, filled up with blanks, and fits [N] bool; names and things are drawn here."""
+    rows, device = len(plans), plans.device
+    filled = {slot: choices.to(device)[draws.below(len(choices), rows)] for slot, choices in tables.SLOT_WORDS.items()}
+    things = tables.SLOT_WORDS["{things}"].to(device)
+    place = (filled["{things}"].unsqueeze(1) == things).long().argmax(1)
+    filled["{others}"] = things[(place + 1 + draws.below(len(things) - 1, rows)) % len(things)]
+    woman = draws.below(2, rows)
+    for slot, (man, other) in HERO.items():
+        filled[slot] = torch.where(woman == 0, filled[man], filled[other])
+    for slot, choices in tables.PRONOUN_WORDS.items():
+        filled[slot] = choices.to(device)[woman]
+    spoken = torch.stack([filled[slot] for slot in tables.WORD_SLOTS], 1)
+    left_out = torch.full_like(spoken[:, :1], -1)
+    digit, shown = digits(numbers, words.PLACES)
+    digit = torch.where(shown, digit, -1).flatten(2)
+    codes = tables.CODES.to(device)[plans]
+    parts = []
+    for stage in range(STAGES):
+        fillings = torch.cat([digit[:, stage], spoken, left_out], 1)
+        code = codes[:, stage]
+        filling = fillings.gather(1, (code - words.VOCABULARY).clamp(min=0))
+        parts.append(torch.where(code < words.VOCABULARY, code, filling))
+    tokens = torch.cat(parts, 1)
+    return words.pack(tokens.clamp(min=0), tokens >= 0, words.PROMPT, words.BLANK)
+
+
+def candidates(count: int, steps: int, split: str, draws: Draws, device: torch.device | str = "cpu") -> WordProblems:
+    """The problems of a split among `count` random stories."""
+    plans = plan(count, steps, draws, device)
+    numbers, all_steps, made, right = run(plans, draws)
+    chain = all_steps[right][made[right]].view(-1, steps, 4)
+    inside = in_split(key(chain), split)
+    plans, numbers, chain = plans[right][inside], numbers[right][inside], chain[inside]
+    problem, problem_fits = write_problems(plans, numbers, draws)
+    answer, answer_fits = words.write_answers(chain)
+    tokens = torch.cat([problem, answer], 1).to(torch.uint8)
+    operands = tables.PROGRAM.to(device)[plans][..., [0, 2]].flatten(1)
+    implied = [torch.where((operands == OPERANDS.index(str(number))).any(1), number, 0) for number in CONSTANTS]
+    given = torch.cat([numbers.flatten(1), torch.stack(implied, 1)], 1)
+    return WordProblems(tokens, chain[:, -1, 3], given, chain, plans)[problem_fits & answer_fits]
+
+
+def generate(
+    split: str, count: int, steps: int, seed: int = 0, device: torch.device | str = "cpu", distinct: bool = False
+) -> WordProblems:
+    """Exactly `count` problems of a split, each with this many steps.
+
+    Args:
+        steps: 2 … 4.
+        distinct: no two problems with the same solution; for evaluation.
+    """
+    if not FEWEST_STEPS <= steps <= MOST_STEPS:
+        raise ValueError(f"steps is {steps}: expected {FEWEST_STEPS} … {MOST_STEPS}")
+    parts: list[WordProblems] = []
+    found = tries = 0
+    size = min(1 << 17, max(4096, 32 * count))
+    while found < count:
+        draws = Draws("word problems", seed, steps, tries, device=device)
+        parts.append(candidates(size, steps, split, draws, device))
+        tries += 1
+        before = found
+        if distinct:
+            parts = [_without_repeats(_joined(parts))]
+        found = sum(map(len, parts))
+        if distinct and found == before:
+            raise ValueError(f"count is {count}: {split} has hardly more than {found} problems of {steps} steps")
+    return _joined(parts)[:count]
+
+
+def _joined(parts: list[WordProblems]) -> WordProblems:
+    return WordProblems(*(torch.cat(fields) for fields in zip(*(vars(part).values() for part in parts))))
+
+
+def _without_repeats(problems: WordProblems) -> WordProblems:
+    """The first problem of every solution, in the order of drawing."""
+    first = np.sort(np.unique(key(problems.steps).cpu().numpy(), return_index=True)[1])
+    return problems[torch.from_numpy(first).to(problems.answer.device)]
+
+
+class WordData:
+    """Training sequences from a stock of generated problems (see `masks.Data`).
+
+    Args:
+        counts: how many problems of each number of steps, for example {2: 300_000, 3: 500_000, 4: 700_000}.
+        seed: of the problems and of the order in which they come.
+    """
+
+    mask_id = words.MASK
+
+    def __init__(self, counts: dict[int, int], seed: int = 0, device: torch.device | str = "cpu", split: str = "train"):
+        self.seed, self.device = seed, device
+        self.tokens = torch.cat([generate(split, counts[n], n, seed, device).tokens for n in sorted(counts)])
+
+    def batch(self, step: int, rows: int) -> tuple[Tensor, Tensor]:
+        place = Draws("stock", self.seed, step, device=self.device).below(len(self.tokens), rows)
+        return self.tokens[place].long(), words.answer_positions(rows, self.device)
