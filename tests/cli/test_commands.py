@@ -29,13 +29,21 @@ def test_demo_shows_that_the_order_matters_at_equal_model_calls():
     assert orders["confidence"]["reward"] == 0.0
     assert orders["dprm"]["reward"] == 1.0
     assert len({numbers["model_calls"] for numbers in orders.values()}) == 1
-    shown = runner.invoke(app, ["demo"])
+    shown = runner.invoke(app, ["demo", "--problems", "0"])
     assert "DPRM earns +1.000 over confidence" in shown.output.replace("\n", " ")
 
 
 def test_demo_says_so_when_nothing_was_learned():
     orders = json.loads(runner.invoke(app, ["demo", "--rounds", "1", "--rows", "8", "--json"]).output)["orders"]
     assert orders["dprm"]["reward"] in (0.0, 1.0)
+
+
+@pytest.mark.slow
+def test_demo_decodes_and_replays_the_trained_host():
+    shown = runner.invoke(app, ["demo", "--problems", "2"])
+    assert shown.exit_code == 0, shown.output
+    assert "dmpo: 2 problems of test, budget 2" in shown.output
+    assert "the signal alone moves the share of solved" in shown.output.replace("\n", " ")
 
 
 def test_policy_shows_setting_values_and_digest(tmp_path):

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dprm.cli.failure import clear_errors
+
 if TYPE_CHECKING:
     from dprm.theory import Chain
 
@@ -15,6 +17,7 @@ ORDERS = ("random", "confidence", "entropy", "dprm")
 
 
 def demo(
+    problems: Annotated[int, typer.Option(min=0, help="Countdown problems to decode; 0 for none.")] = 48,
     rows: Annotated[int, typer.Option(min=1, help="Canvases to decode under each order.")] = 512,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of online learning, 16 trajectories each.")] = 20,
     seed: Annotated[int, typer.Option(help="Seed of learning and decoding.")] = 0,
@@ -24,7 +27,8 @@ def demo(
 
     The host is an exactly known distribution over four bits, `dprm.theory.myopic`. Its surest position is the wrong
     one to begin with: confidence order always ends in 0000 and earns nothing. DPRM starts from an empty table, learns
-    online from terminal reward alone, and is then frozen to a policy.
+    online from terminal reward alone, and is then frozen to a policy. Then a trained model: Countdown problems under
+    the signals that people use, two positions a step, with one problem replayed step by step.
     """
     import json
     import time
@@ -66,6 +70,55 @@ def demo(
         typer.echo(json.dumps({"orders": found, "policy": policy.digest, "rows": rows, "seed": seed}, indent=2))
         return
     _print(found, paths, chain, rounds)
+    if problems:
+        with clear_errors("demo"):
+            _countdown(problems, seed)
+
+
+def _countdown(problems: int, seed: int) -> None:
+    """The trained Countdown host under three signals, and the first problem on which two of them part."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    import dprm
+    from dprm.cli.compare import show
+    from dprm.cli.replay import replay
+    from dprm.evaluate.compare import compare
+    from dprm.hosts import load
+    from dprm.hosts.dmpo.canvas import PROMPT
+
+    console = Console()
+    console.print("\nNow a trained model: Countdown with four numbers, two positions a step.\n")
+    host = load("dmpo")
+    orders = {name: dprm.Order(signal=name) for name in ("confidence", "random", "entropy")}
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        tasks = {name: bar.add_task(name, total=problems) for name in orders}
+        card, found = compare(
+            host,
+            host.problems("test", problems, seed),
+            orders,
+            budget=2,
+            seed=seed,
+            rows=16,
+            on_batch=lambda name, done: bar.update(tasks[name], completed=done),
+        )
+    show(card)
+    solved = {name: rollout.reward >= host.solved_at for name, rollout in found.items()}
+    parted = (solved["confidence"] != solved["random"]).nonzero().flatten().tolist()
+    row = parted[0] if parted else 0
+    numbers, target = host.problems("test", problems, seed).facts[row]
+    console.print(
+        f"\nMake {target} from {', '.join(map(str, numbers))} (every second step, new positions stand out):\n"
+    )
+    pair = {name: found[name] for name in ("confidence", "random")}
+    console.print(replay(host, row, pair, PROMPT, PROMPT + 32, every=2))
+    for name in pair:
+        console.print(f"{name}: {'solved' if bool(solved[name][row]) else 'not solved'}")
+    best = max(card.arms, key=lambda name: card.arms[name].solved)
+    console.print(
+        f"\nThe same model, the same {card.arms[best].nfe:.0f} calls: the signal alone moves the share of solved "
+        f"problems between {min(arm.solved for arm in card.arms.values()):.0%} and {card.arms[best].solved:.0%}."
+    )
 
 
 def _print(found: dict[str, dict[str, float]], paths: dict[str, Path], chain: Chain, rounds: int) -> None:
