@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench clean
+.PHONY: help setup demo test lint bench results-check clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -16,7 +16,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	@touch $@
 
-demo: setup  ## see in a minute that the order of tokens matters
+demo: setup  ## see in two minutes that the order of tokens matters
 	$(BIN)/dprm demo
 
 test: setup lint  ## lint, types and every test that needs no accelerator
@@ -26,6 +26,10 @@ lint: setup  ## ruff (lint and format) and mypy (strict on order/)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+results-check: setup  ## the README's tables are those of the committed cards
+	$(BIN)/python -m dprm.report.readme --check
+	$(BIN)/python -m benchmarks.table --check
 
 bench: setup  ## speed, as ratios against a peer measured in the same run
 	$(BIN)/python -m benchmarks

@@ -1,0 +1,1 @@
+"""From result cards to what people read."""

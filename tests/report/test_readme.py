@@ -1,0 +1,31 @@
+"""Every number of the README's table comes from a committed card."""
+
+import json
+from pathlib import Path
+
+import dprm
+from dprm.evaluate.compare import compare
+from dprm.report.readme import END, START, cards_in, main
+from tests.toy_host import ToyHost
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_readme_shows_the_committed_cards():
+    assert main(ROOT, check=True) == 0
+
+
+def test_a_number_that_is_not_the_cards_is_noticed(tmp_path):
+    orders = {"confidence": dprm.Order(), "random": dprm.Order(signal="random")}
+    card, _ = compare(ToyHost(), ToyHost().problems("test", 40), orders)
+    card.save(tmp_path / "results" / "toy.json")
+    (tmp_path / "results" / "other.json").write_text(json.dumps({"rows": []}))
+    (tmp_path / "README.md").write_text(f"# Toy\n\n{START}\n{END}\n\nEnd.\n")
+    assert list(cards_in(tmp_path / "results")) == ["toy.json"]
+    assert main(tmp_path, check=True) == 1
+    assert main(tmp_path, check=False) == 0
+    assert main(tmp_path, check=True) == 0
+    text = (tmp_path / "README.md").read_text()
+    assert "| [toy](results/toy.json) | 1 | 40 test | confidence | 0.0% |  | 4 |" in text
+    (tmp_path / "README.md").write_text(text.replace("0.0%", "9.0%"))
+    assert main(tmp_path, check=True) == 1
