@@ -17,6 +17,7 @@ def fit(
     prompts: Annotated[int, typer.Option(min=1, help="Prompts a round.")] = 32,
     samples: Annotated[int, typer.Option(min=1, help="Trajectories of each prompt.")] = 4,
     limit: Annotated[int, typer.Option(min=1, help="Prompts of the fit split in all.")] = 512,
+    width: Annotated[int | None, typer.Option(min=1, help="Positions revealed a step; default the host's own.")] = None,
     beta: Annotated[float, typer.Option(help="Inverse temperature of the tilt.")] = 1.0,
     seed: Annotated[int, typer.Option(help="Seed of everything.")] = 0,
     device: Annotated[str, typer.Option(help="Where the model runs: cpu, cuda.")] = "cpu",
@@ -38,7 +39,7 @@ def fit(
     path = out or Path("runs") / f"{host}.dprm"
     with clear_errors("fit"):
         chosen = load(host, device)
-        estimator = OnPolicy(rounds=rounds, prompts=prompts, samples=samples, beta=beta, seed=seed)
+        estimator = OnPolicy(rounds=rounds, prompts=prompts, samples=samples, width=width, beta=beta, seed=seed)
         posed = chosen.problems("fit", limit, seed)
         with Progress(console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task("fit", total=rounds)

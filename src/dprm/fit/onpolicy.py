@@ -27,6 +27,7 @@ class OnPolicy:
         rounds: rounds of decode and observe. prompts: prompts a round. samples: trajectories of each prompt.
         rule: how positions are drawn while learning; `top_m` would never leave the host's order.
         phases, bins, beta, ready: of the Order that learns.
+        width: positions revealed a step; None: the host's own budget.
         temperature: of the tokens while learning; None: the host's own.
         seed: of everything.
     """
@@ -39,6 +40,7 @@ class OnPolicy:
     bins: int = 16
     beta: float = 1.0
     ready: float = 64
+    width: int | None = None
     temperature: float | None = None
     seed: int = 0
 
@@ -69,6 +71,7 @@ class OnPolicy:
                 host,
                 part,
                 order,
+                budget=self.width,
                 temperature=self.temperature,
                 seed=mix(self.seed, turn),
                 rows=len(part),
