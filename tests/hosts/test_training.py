@@ -133,7 +133,7 @@ def test_a_damaged_checkpoint_is_named(tmp_path):
     run.run(until=2)
     run.save()
     run.path.write_bytes(run.path.read_bytes()[:1000])
-    with pytest.raises(ValueError, match=r"checkpoint\.safetensors is damaged"):
+    with pytest.raises(ValueError, match=r"checkpoint\.safetensors is not a readable dprm file"):
         training(tmp_path)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import sys
 from dataclasses import asdict, dataclass, field
@@ -12,6 +11,8 @@ from typing import Any
 
 import numpy
 import torch
+
+from dprm.order.files import write_whole
 
 SCHEMA = 1
 
@@ -64,10 +65,7 @@ class Card:
 
     def save(self, path: Path) -> None:
         """Write the card, whole or not at all."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f".{path.name}.{os.getpid()}.part")
-        part.write_text(self.to_json() + "\n")
-        os.replace(part, path)
+        write_whole(path, (self.to_json() + "\n").encode())
 
     def to_json(self) -> str:
         """The card as readable JSON."""

@@ -115,7 +115,6 @@ def _name(problems: Problems, order: Order, budget: object, seed: int) -> str:
 def _keep(
     folder: Path, name: str, problems: Problems, order: Order, budget: object, seed: int, parts: list[Rollout]
 ) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     whole = Rollout.joined(parts)
     tensors = {field.name: getattr(whole, field.name) for field in fields(Rollout)}
     write_tensors(folder / f"{name}.rollout", tensors, {"kind": _KIND, "of": _name(problems, order, budget, seed)})

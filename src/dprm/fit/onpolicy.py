@@ -89,7 +89,6 @@ class OnPolicy:
             if policy.notes != notes:
                 raise ValueError(f"{path} is another fit ({policy.notes}): choose another file or delete it")
             return Order.from_policy(policy, explore=True)
-        path.parent.mkdir(parents=True, exist_ok=True)
         return Order(
             phases=self.phases,
             bins=self.bins,

@@ -125,16 +125,9 @@ class Training:
         return any(end is not None and self.step >= end for end in (self.steps, until))
 
     def _update(self) -> tuple[Tensor, Tensor]:
-        """One step of the optimiser; returns loss and gradient norm without waiting for them."""
-        clean, noisy, masked = self.law.canvases(self.step)
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
-            logits = self._forward(noisy, stride=self.recipe.stride)
-        early = []
-        if self.recipe.stride:
-            early = [masked_loss(part, clean, masked).mean() for part in logits[:-1]]
-            logits = logits[-1]
-        loss = masked_loss(logits, clean, masked).mean()
-        torch.autograd.backward(torch.stack([*early, loss]).mean())
+        """One step: loss and gradient norm, without waiting for them."""
+        loss, total, logits = self._loss()
+        torch.autograd.backward(total)
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
         for group in self.optimiser.param_groups:
             group["lr"] = self.recipe.rate_at(self.step, self.steps)
@@ -147,6 +140,18 @@ class Training:
         self.law.advance(self.step, logits.detach())
         self.step += 1
         return loss.detach(), norm
+
+    def _loss(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The loss to show, the one to descend, and the logits of this step."""
+        clean, noisy, masked = self.law.canvases(self.step)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
+            logits = self._forward(noisy, stride=self.recipe.stride)
+        early = []
+        if self.recipe.stride:
+            early = [masked_loss(part, clean, masked).mean() for part in logits[:-1]]
+            logits = logits[-1]
+        loss = masked_loss(logits, clean, masked).mean()
+        return loss, torch.stack([*early, loss]).mean(), logits
 
     def _evaluation_due(self, watch: Stopwatch) -> bool:
         if self.evaluate is None or self.steps is None:

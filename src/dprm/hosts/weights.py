@@ -12,6 +12,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from dprm.order.files import write_whole
+
 MOST_BYTES = 64_000_000
 
 
@@ -60,10 +62,7 @@ def record(path: Path, command: str, metrics: dict[str, Any]) -> None:
     """Enter a file of the folder into the manifest."""
     entry = {"sha256": sha256(path), "bytes": path.stat().st_size, "command": command, "metrics": metrics}
     listed = {**manifest(), path.name: entry}
-    target = folder() / "manifest.json"
-    part = target.with_name(f".{target.name}.{os.getpid()}")
-    part.write_text(json.dumps(dict(sorted(listed.items())), indent=2) + "\n")
-    os.replace(part, target)
+    write_whole(folder() / "manifest.json", (json.dumps(dict(sorted(listed.items())), indent=2) + "\n").encode())
 
 
 def sha256(path: Path) -> str:

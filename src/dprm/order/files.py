@@ -11,14 +11,23 @@ import safetensors.torch
 from torch import Tensor
 
 
-def write_tensors(path: str | os.PathLike[str], tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
-    """One safetensors file with a readable JSON header, put in place in one move."""
+def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
+    """Put a file in place in one move: a reader, or a kill in the middle, sees the old one or the new one."""
     target = Path(path)
-    packed = {name: tensor.cpu().contiguous().clone() for name, tensor in tensors.items()}
-    data = safetensors.torch.save(packed, metadata={"dprm": json.dumps(header, sort_keys=True)})
+    target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    part.write_bytes(data)
-    os.replace(part, target)
+    try:
+        part.write_bytes(data)
+        os.replace(part, target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_tensors(path: str | os.PathLike[str], tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
+    """One safetensors file with a readable JSON header, whole or not at all."""
+    # Copies, because safetensors refuses tensors that share memory, as tied weights do.
+    packed = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    write_whole(path, safetensors.torch.save(packed, metadata={"dprm": json.dumps(header, sort_keys=True)}))
 
 
 def read_tensors(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
