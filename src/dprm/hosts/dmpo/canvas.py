@@ -15,6 +15,8 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
+from dprm.hosts.characters import digits, pack, spell
+
 CHARACTERS = "0123456789+-*/=,"
 BLANK, EOT, MASK = range(len(CHARACTERS), len(CHARACTERS) + 3)
 VOCABULARY = len(CHARACTERS) + 3
@@ -30,14 +32,6 @@ SIDES = (
     (1, 2, 3) * MOST_NUMBERS + (4, 5, 6) + (0,) * RESPONSE,
     tuple(1 + position // SLOT for position in range(PROMPT)) + (0,) * RESPONSE,
 )
-
-
-def digits(values: Tensor, places: int) -> tuple[Tensor, Tensor]:
-    """The last decimal digits of values [...] as [..., places], and which of them are not leading zeros."""
-    powers = 10 ** torch.arange(places - 1, -1, -1, device=values.device)
-    shown = values.unsqueeze(-1) >= powers
-    shown[..., -1] = True
-    return values.unsqueeze(-1) // powers % 10, shown
 
 
 def write_prompts(numbers: Tensor, target: Tensor) -> Tensor:
@@ -67,12 +61,7 @@ def write_responses(steps: Tensor) -> tuple[Tensor, Tensor]:
     between[:, -1] = False  # No comma after the last step.
     characters = torch.cat([left, operator, right, equals, result, comma], -1).flatten(1)
     kept = torch.cat([left_shown, always, right_shown, always, result_shown, between], -1).flatten(1)
-    place = kept.cumsum(1) - 1
-    fits = place[:, -1] < RESPONSE
-    # Characters that are left out, or do not fit, go to one extra column that is cut off.
-    place = torch.where(kept, place, RESPONSE).clamp(max=RESPONSE)
-    tokens = torch.full((len(steps), RESPONSE + 1), EOT, device=steps.device).scatter_(1, place, characters)
-    return tokens[:, :RESPONSE], fits
+    return pack(characters, kept, RESPONSE, EOT)
 
 
 def blank_canvases(problems: Iterable[tuple[Sequence[int], int]]) -> Tensor:
@@ -90,9 +79,4 @@ def answer_positions(rows: int, device: torch.device | str = "cpu") -> Tensor:
 
 def read_response(tokens: Sequence[int]) -> str:
     """The response of one canvas [77] as text, up to the first EOT; `?` where a token is no character."""
-    text = ""
-    for token in tokens[PROMPT:]:
-        if token == EOT:
-            break
-        text += CHARACTERS[token] if token < len(CHARACTERS) else "?"
-    return text
+    return spell(tokens[PROMPT:], CHARACTERS, EOT)

@@ -19,6 +19,7 @@ from torch import Tensor
 from dprm.hosts.dmpo import canvas
 from dprm.hosts.draws import Draws, row_hash
 from dprm.hosts.splits import in_split
+from dprm.hosts.stock import Stock
 
 LARGEST_NUMBER = 100
 LARGEST_TARGET = 100
@@ -145,7 +146,7 @@ def _without_repeats(problems: Problems) -> Problems:
     return Problems(*(field[first] for field in problems))
 
 
-class CountdownData:
+class CountdownData(Stock):
     """Training sequences from a stock of generated problems (see `masks.Data`).
 
     Args:
@@ -153,12 +154,6 @@ class CountdownData:
         seed: of the problems and of the order in which they come.
     """
 
-    mask_id = canvas.MASK
-
     def __init__(self, counts: dict[int, int], seed: int = 0, device: torch.device | str = "cpu", split: str = "train"):
-        self.seed, self.device = seed, device
-        self.tokens = torch.cat([generate(split, counts[n], n, seed, device).tokens for n in sorted(counts)])
-
-    def batch(self, step: int, rows: int) -> tuple[Tensor, Tensor]:
-        place = Draws("stock", self.seed, step, device=self.device).below(len(self.tokens), rows)
-        return self.tokens[place].long(), canvas.answer_positions(rows, self.device)
+        tokens = torch.cat([generate(split, counts[n], n, seed, device).tokens for n in sorted(counts)])
+        super().__init__(tokens, canvas.answer_positions(1)[0], canvas.MASK, seed, device)

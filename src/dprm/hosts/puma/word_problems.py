@@ -16,13 +16,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dprm.hosts.dmpo.canvas import digits
+from dprm.hosts.characters import digits, pack
 from dprm.hosts.draws import Draws, row_hash
 from dprm.hosts.puma import word_tables as tables
 from dprm.hosts.puma import words
 from dprm.hosts.puma.word_programs import STAGES, run
 from dprm.hosts.puma.word_stories import ASIDE, CONSTANTS, EVENT, HERO, OPENING, OPERANDS, QUESTION
 from dprm.hosts.splits import in_split
+from dprm.hosts.stock import Stock
 
 FEWEST_STEPS, MOST_STEPS = 2, 4
 # How many of a hundred stories hold a sentence whose number only distracts.
@@ -113,7 +114,7 @@ def write_problems(plans: Tensor, numbers: Tensor, draws: Draws) -> tuple[Tensor
         filling = fillings.gather(1, (code - words.VOCABULARY).clamp(min=0))
         parts.append(torch.where(code < words.VOCABULARY, code, filling))
     tokens = torch.cat(parts, 1)
-    return words.pack(tokens.clamp(min=0), tokens >= 0, words.PROMPT, words.BLANK)
+    return pack(tokens.clamp(min=0), tokens >= 0, words.PROMPT, words.BLANK)
 
 
 def candidates(count: int, steps: int, split: str, draws: Draws, device: torch.device | str = "cpu") -> WordProblems:
@@ -169,7 +170,7 @@ def _without_repeats(problems: WordProblems) -> WordProblems:
     return problems[torch.from_numpy(first).to(problems.answer.device)]
 
 
-class WordData:
+class WordData(Stock):
     """Training sequences from a stock of generated problems (see `masks.Data`).
 
     Args:
@@ -177,12 +178,6 @@ class WordData:
         seed: of the problems and of the order in which they come.
     """
 
-    mask_id = words.MASK
-
     def __init__(self, counts: dict[int, int], seed: int = 0, device: torch.device | str = "cpu", split: str = "train"):
-        self.seed, self.device = seed, device
-        self.tokens = torch.cat([generate(split, counts[n], n, seed, device).tokens for n in sorted(counts)])
-
-    def batch(self, step: int, rows: int) -> tuple[Tensor, Tensor]:
-        place = Draws("stock", self.seed, step, device=self.device).below(len(self.tokens), rows)
-        return self.tokens[place].long(), words.answer_positions(rows, self.device)
+        tokens = torch.cat([generate(split, counts[n], n, seed, device).tokens for n in sorted(counts)])
+        super().__init__(tokens, words.answer_positions(1)[0], words.MASK, seed, device)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from dprm.hosts.dmpo.canvas import digits
+from dprm.hosts.characters import digits, pack, spell
 from dprm.hosts.puma.word_stories import CLAUSES, OPERATORS, PRONOUNS, SLOTS
 from dprm.hosts.transformer import Config
 
@@ -43,23 +43,6 @@ SIDES = ((0,) * PROMPT + tuple(range(1, RESPONSE + 1)),)
 def word_config(width: int = 256, depth: int = 8) -> Config:
     """The shared transformer for this canvas, with heads of 32 dimensions; 256 × 8 has 7.0 million parameters."""
     return Config(VOCABULARY, width, depth, heads=max(1, width // 32), sides=SIDES)
-
-
-def pack(tokens: Tensor, kept: Tensor, length: int, filler: int) -> tuple[Tensor, Tensor]:
-    """Push the kept tokens of every row together.
-
-    Args:
-        tokens, kept: [N,K] int64 and bool.
-
-    Returns:
-        [N,length], filled up with `filler`, and fits [N] bool: whether all kept tokens have a place.
-    """
-    place = kept.cumsum(1) - 1
-    fits = place[:, -1] < length
-    # What is left out, or does not fit, goes to one extra column that is cut off.
-    place = torch.where(kept, place, length).clamp(max=length)
-    packed = torch.full((len(tokens), length + 1), filler, device=tokens.device).scatter_(1, place, tokens)
-    return packed[:, :length], fits
 
 
 def write_answers(steps: Tensor) -> tuple[Tensor, Tensor]:
@@ -127,12 +110,7 @@ def read_prompt(text: str) -> Tensor:
 
 def read_answer(tokens: Sequence[int]) -> str:
     """The answer of one canvas [112] as text, up to the first EOT; `?` where a token is no character."""
-    text = ""
-    for token in tokens[PROMPT:]:
-        if token == EOT:
-            break
-        text += CHARACTERS[token] if token < len(CHARACTERS) else "?"
-    return text
+    return spell(tokens[PROMPT:], CHARACTERS, EOT)
 
 
 def _spelling(token: int) -> str:
