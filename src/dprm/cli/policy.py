@@ -51,11 +51,11 @@ def _print(stored: Policy) -> None:
     console.print(f"\n{int((support > 0).sum())} of {stored.cells.count} cells have evidence, {ready:.0%} are ready.\n")
     mass = support.sum(-1)
     value = (stored.table.value.view(stored.cells.shape) * support).sum(-1) / mass.clamp(min=1e-300)
-    console.print("Values by phase (down) and confidence bin (across), averaged over aux:")
+    console.print("100 × value by phase (down) and confidence bin (across), averaged over aux:")
     grid = Table(box=None, pad_edge=False)
     grid.add_column("")
     for index in range(stored.cells.bins):
-        grid.add_column(str(index), justify="right")
+        grid.add_column(str(index), justify="right", no_wrap=True)
     for phase in range(stored.cells.phases):
         columns = zip(value[phase].tolist(), mass[phase].tolist(), strict=True)
         grid.add_row(str(phase), *(_cell(*column) for column in columns))
@@ -66,4 +66,4 @@ def _cell(value: float, support: float) -> str:
     """A value in colour: green is promoted, red held back, a dot has no evidence."""
     if support <= 0:
         return "[dim]·[/]"
-    return f"[{'green' if value > 0 else 'red' if value < 0 else 'default'}]{value:+.2f}[/]"
+    return f"[{'green' if value > 0 else 'red' if value < 0 else 'default'}]{100 * value:+.0f}[/]"
