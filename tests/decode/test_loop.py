@@ -252,3 +252,15 @@ def test_aux_may_depend_on_the_canvas():
     order.observe(result.trace, torch.rand(4))
     used = order.stats.count.view(-1, 3).sum(0)
     assert (used > 0).sum() >= 2
+
+
+def test_with_the_mode_as_confidence_guards_still_look_at_what_would_be_revealed():
+    ends, how = [], {"mask_id": MASK, "temperature": 1.0, "confidence_of": "mode", "guard": HoldBack((0,))}
+
+    def keep(state, reading, choice):
+        others = (state.tokens == MASK) & (reading.tokens != 0)
+        ends.append((choice.mask & (reading.tokens == 0) & others.any(1, keepdim=True)).any())
+
+    result = dprm.decode(MockDenoiser(0, sharpness=0.3), masked_canvas(50, 9), dprm.Order(), on_step=keep, **how)
+    assert (result.tokens[:, 2:] == 0).any()
+    assert not any(ends)

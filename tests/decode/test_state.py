@@ -95,3 +95,13 @@ def test_remasking_ends_with_everything_revealed_and_credits_every_selection():
     assert (rows.bincount() > 18).any()
     with pytest.raises(ValueError, match="revoke needs a budget with a fixed number of steps"):
         dprm.decode(MockDenoiser(2), canvas, dprm.Order(), mask_id=MASK, budget=1, revoke=Remask(0.5))
+
+
+def test_a_remasking_host_can_be_stopped_and_continued_too():
+    canvas = masked_canvas(4, 14)
+    how = {"mask_id": MASK, "budget": Even(8), "revoke": Remask(0.5), "seed": 3}
+    through = dprm.decode(MockDenoiser(2), canvas, dprm.Order(), **how)
+    prefix = dprm.decode(MockDenoiser(2), canvas, dprm.Order(), until=3, **how)
+    rest = dprm.decode(MockDenoiser(2), prefix.state, dprm.Order(), **how)
+    assert (prefix.nfe, rest.nfe) == (3, 5)
+    assert torch.equal(rest.tokens, through.tokens)

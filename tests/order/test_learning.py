@@ -171,6 +171,17 @@ def test_forgetting_lets_a_drifting_host_be_followed():
     assert forgetful.table().value[cell] > 0.95
 
 
+def test_forgetting_goes_on_after_a_policy_is_loaded(tmp_path):
+    order = dprm.Order(baseline="none", forget=0.5)
+    order.observe(episode(order, 5), torch.zeros(6))
+    order.policy().save(tmp_path / "p")
+    again = dprm.Order.from_policy(Policy.load(tmp_path / "p"))
+    for one in (order, again):
+        one.observe(episode(one, 5), torch.ones(6))
+    assert again.stats == order.stats
+    assert order.stats.sums[0].sum() < 2 * 36
+
+
 @given(seed=seeds)
 def test_a_richer_grid_pooled_over_aux_is_the_poorer_one(seed):
     reading, flags = dprm.read(logits(seed, 5, 8, 4)), candidates(seed, 5, 8)

@@ -8,7 +8,7 @@ Shapes: B rows, L positions, V vocabulary.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -87,17 +87,16 @@ def decode(
         raise ValueError(f"confidence_of is {confidence_of!r}: expected 'drawn' or 'mode'")
     count = resolve_count(budget)
     state = _begin(canvas, mask_id, seed)
-    # With a revoking host nothing but the schedule says when it is over.
-    last = _last_step(count, window, revoke, state, mask_id)
-    last = last if until is None else until if last is None else min(last, until)
+    total = _total_steps(count, window, revoke, state, mask_id)
+    stop = min((steps for steps in (total, until) if steps is not None), default=None)
     trace = Trace(state.tokens, selected_once=revoke is None)
     row_nfe = torch.zeros_like(state.initial)
     broken = torch.zeros_like(state.given)
     calls = 0
-    while last is None or state.step < last:
+    while stop is None or state.step < stop:
         masked = state.tokens == mask_id
         eligible = masked if revoke is None else revoke.competing(state, masked)
-        if (last is None or can_look(eligible)) and not bool(eligible.any()):
+        if (total is None or can_look(eligible)) and not bool(eligible.any()):
             break
         if window is not None:
             eligible, number = window(state, eligible)
@@ -111,18 +110,19 @@ def decode(
         calls += 1
         row_nfe += eligible.any(1)
         drawn = _draw(logits, state, mask_id, temperature) if temperature > 0 else None
-        seen = drawn if confidence_of == "drawn" else None
-        reading = _read(logits, seen, state, masked, mask_id, order.signal.needs_history, revoke)
+        previous = state.reading if order.signal.needs_history else None
+        reading = _read(logits, drawn, confidence_of, state, masked, mask_id, revoke, previous)
+        state.reading = reading if order.signal.needs_history else None
         broken |= eligible & torch.isnan(reading.entropy)
         steps = state.step if window is None else state.window_step
-        progress = (
-            1.0 - masked.sum(1) / state.initial.clamp(min=1) if revoke is None or last is None else state.step / last
-        )
+        # Where tokens are taken back, the share of revealed positions does not say how far the decoding is.
+        shown = 1.0 - masked.sum(1) / state.initial.clamp(min=1)
+        progress = shown if revoke is None or total is None else state.step / total
         choice = _choose(order, state, reading, eligible, count(reading, eligible, steps), progress, guard, aux)
         if on_step is not None:
             on_step(state, reading, choice)
         trace.record(reading, choice)
-        _commit(state, reading.tokens if drawn is None else drawn, choice, masked, mask_id, revoke, eligible, last)
+        _commit(state, reading.tokens, choice, masked, mask_id, revoke, eligible, total)
     if bool(broken.any()):
         row, position = broken.nonzero()[0].tolist()
         raise ValueError(f"the denoiser gave NaN or infinite logits at [row {row}, position {position}]")
@@ -140,10 +140,13 @@ def _begin(canvas: Tensor | State, mask_id: int, seed: int | Tensor) -> State:
     return State.start(canvas.long(), mask_id, seed)
 
 
-def _last_step(
+def _total_steps(
     count: CountRule, window: Window | None, revoke: Revoke | None, state: State, mask_id: int
 ) -> int | None:
-    """The number of steps in all where the schedule fixes it: no step then needs to ask whether all is revealed."""
+    """The number of steps in all where the schedule fixes it: no step then needs to ask whether all is revealed.
+
+    With a revoking host nothing but the schedule says when it is over.
+    """
     steps = getattr(count, "steps", None)
     if revoke is not None:
         if steps is None:
@@ -177,18 +180,24 @@ def _draw(logits: Tensor, state: State, mask_id: int, temperature: float) -> Ten
 def _read(
     logits: Tensor,
     drawn: Tensor | None,
+    confidence_of: str,
     state: State,
     masked: Tensor,
     mask_id: int,
-    history: bool,
     revoke: Revoke | None,
+    previous: Reading | None,
 ) -> Reading:
-    """The reading of a step; where visible positions compete, they do so with their present token."""
+    """The reading of a step: its tokens are what would be revealed, its confidence that of the drawn token or the mode.
+
+    Where visible positions compete, they do so with their present token.
+    """
+    mode = drawn is None or confidence_of == "mode"
+    reading = read(logits, None if mode else drawn, forbid=mask_id, previous=previous)
     if revoke is not None:
-        proposal = read(logits, forbid=mask_id).tokens if drawn is None else drawn
-        drawn = torch.where(masked, proposal, state.tokens)
-    reading = read(logits, drawn, forbid=mask_id, previous=state.reading if history else None)
-    state.reading = reading if history else None
+        kept = torch.where(masked, reading.tokens, state.tokens)
+        reading = read(logits, kept, forbid=mask_id, previous=previous)
+    if drawn is not None and mode:
+        reading = replace(reading, tokens=torch.where(masked, drawn, reading.tokens))
     return reading
 
 
@@ -222,7 +231,7 @@ def _commit(
     mask_id: int,
     revoke: Revoke | None,
     eligible: Tensor,
-    last: int | None,
+    total: int | None,
 ) -> None:
     """Write the chosen tokens, take the revoked ones back, count the step."""
     revealed = choice.mask & masked
@@ -230,8 +239,8 @@ def _commit(
     state.tokens = torch.where(revealed, tokens, state.tokens)
     state.step_map = state.step_map.masked_fill(revealed, state.step)
     if revoke is not None:
-        assert last is not None
-        withdrawn = revoke.withdrawn(state, eligible, choice.mask, state.step / last)
+        assert total is not None
+        withdrawn = revoke.withdrawn(state, eligible, choice.mask, state.step / total)
         state.tokens = state.tokens.masked_fill(withdrawn, mask_id)
         state.step_map = state.step_map.masked_fill(withdrawn, 0)
         state.redrawn = state.redrawn + (withdrawn & ~masked)

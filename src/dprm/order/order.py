@@ -199,9 +199,7 @@ class Order:
             if len(row) and int(row.max()) >= len(rewards):
                 raise ValueError(f"row {int(row.max())} was decided, but reward has only {len(rewards)} rows")
             delta.add(cell, rewards[row])
-        if self._stats is not None and self.forget:
-            self._stats = self._stats.forget(self.forget)
-        self.merge(delta)
+        self._absorb(delta, self.forget)
         self._delta = delta if self._delta is None else self._delta + delta
         self.step += 1
 
@@ -214,9 +212,12 @@ class Order:
 
     def merge(self, delta: Stats) -> None:
         """Take in evidence from elsewhere: another worker's `flush`, a file, a reduced sum."""
+        self._absorb(delta, 0.0)
+
+    def _absorb(self, delta: Stats, fade: float) -> None:
         baseline = ("prompt" if delta.centred else "global") if self.baseline == "auto" else self.baseline
         own = evidence(self.cells, self.beta, self.reward_range, baseline) if self._stats is None else self._stats
-        self._stats = own + delta
+        self._stats = (own.forget(fade) if fade else own) + delta
         self.baseline = baseline
         self._tilts.clear()
 
@@ -256,6 +257,7 @@ class Order:
             rule=self.rule,
             shortlist=self.shortlist,
             shrunken=self.shrunken,
+            forget=self.forget,
             stats=None if self._fixed is not None else self._stats,
             notes=notes,
         )
@@ -277,7 +279,7 @@ class Order:
 
         Args:
             signal: your function, if the policy was fitted with one (functions are not stored).
-            expected: header fields that must fit, such as `beta=1.0` or `signal_name`; see `Policy.expect`.
+            expected: header fields that must fit, such as `beta=1.0` or `cells=(8, 16, 1)`; see `Policy.expect`.
         """
         policy.expect(**expected)
         own = resolve_signal(signal) if signal is not None else signal_from_spec(policy.signal)
@@ -297,6 +299,7 @@ class Order:
             baseline=policy.baseline,
             reward_range=policy.reward_range,
             shrunken=policy.shrunken,
+            forget=policy.forget,
         )
         order.step = policy.step
         if policy.stats is not None:

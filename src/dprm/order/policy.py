@@ -43,7 +43,7 @@ class Policy:
         gate: (T_warm, T_switch, N_ready).
         step: schedule index u reached when the policy was made; the gate's ramp starts from it.
         rule, shortlist: how positions are selected, and (least, most, per m) of the shortlist.
-        shrunken: the values were shrunk towards parent cells.
+        shrunken: the values were shrunk towards parent cells. forget: share forgotten at each observation.
         stats: the evidence, if learning is to go on from here.
         notes: free text for people: host, estimator, splits.
     """
@@ -60,6 +60,7 @@ class Policy:
     rule: str
     shortlist: tuple[int, int, int]
     shrunken: bool = False
+    forget: float = 0.0
     stats: Stats | None = None
     notes: dict[str, str] = field(default_factory=dict)
 
@@ -89,6 +90,7 @@ class Policy:
             "rule": self.rule,
             "shortlist": list(self.shortlist),
             "shrunken": self.shrunken,
+            "forget": self.forget,
             "notes": self.notes,
         }
 
@@ -139,7 +141,7 @@ class Policy:
             stats=stats,
             **{
                 key: header[key]
-                for key in ("beta", "guidance", "signal", "baseline", "step", "rule", "shrunken", "notes")
+                for key in ("beta", "guidance", "signal", "baseline", "step", "rule", "shrunken", "forget", "notes")
             },
         )
         policy.expect(**expected)
