@@ -44,9 +44,10 @@ class Cells:
             return (phase * (self.bins * self.aux)).unsqueeze(-1)
         return min(self.phases - 1, int(self.phases * progress)) * self.bins * self.aux
 
-    def index(self, first: int | Tensor, confidence: Tensor, aux: Tensor | None) -> Tensor:
-        """int32 cell of every position, from the first cell of its phase."""
-        cell = (confidence * self.bins).clamp_(max=self.bins - 1).to(torch.int32)
+    def index(self, first: int | Tensor, confidence: Tensor, aux: Tensor | None, certain: bool = True) -> Tensor:
+        """int32 cell of every position, from the first cell of its phase; not `certain`: no confidence is exactly 1."""
+        scaled = confidence * self.bins
+        cell = (scaled.clamp_(max=self.bins - 1) if certain else scaled).to(torch.int32)
         if self.aux > 1:
             cell *= self.aux
             if aux is not None:

@@ -40,8 +40,9 @@ class Tilt:
         if not signal.linear:
             return value + look_up(self.bonus, cell)
         if self.factor is not None:
-            factor = look_up(self.factor, cell).to(value.dtype)
-            return torch.mul(value, factor, out=factor)
+            factor = look_up(self.factor, cell)
+            # Into the temporary, if it has the type of the product.
+            return torch.mul(value, factor, out=factor) if value.dtype == factor.dtype else value * factor
         return value.double().clamp(min=1e-45).log() + look_up(self.bonus, cell)
 
 
@@ -54,6 +55,7 @@ class Moment:
         candidates: [B,L] bool. aux: [B,L] int or None.
         first: first cell of the phase, an int or [B,1].
         budget: int or [B]. most: its largest value, known without a sync.
+        certain: whether a confidence may be exactly 1.
     """
 
     cells: Cells
@@ -66,15 +68,22 @@ class Moment:
     first: int | Tensor
     budget: int | Tensor
     most: int
+    certain: bool
 
     def cell_at(self, index: Tensor) -> Tensor:
         """[B,K] int32 cells of some positions index [B,K]."""
+        return self.cell_and_value_at(index)[0]
+
+    def cell_and_value_at(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """[B,K] int32 cells and the host's values of some positions index [B,K]."""
+        confidence = self.confidence.gather(1, index)
         aux = None if self.aux is None else self.aux.gather(1, index)
-        return self.cells.index(self.first, self.confidence.gather(1, index), aux)
+        value = confidence if self.host_value is self.confidence else self.host_value.gather(1, index)
+        return self.cells.index(self.first, confidence, aux, self.certain), value
 
     def all_cells(self) -> Tensor:
         """[B,L] int32 cells of all positions."""
-        return self.cells.index(self.first, self.confidence, self.aux)
+        return self.cells.index(self.first, self.confidence, self.aux, self.certain)
 
 
 def look_up(column: Tensor, cell: Tensor) -> Tensor:

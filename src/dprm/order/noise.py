@@ -17,7 +17,7 @@ _GOLDEN = 0x9E3779B97F4A7C15
 _LOW32 = 0xFFFFFFFF
 _PROGRESS = -1640531527
 # As tensors: a Python number would be wrapped into one at every call, which costs as much as the operation.
-_FIFTEEN, _FIRST, _SECOND, _AGAIN = torch.tensor([15, 2146121005, -2073254261, 1664525], dtype=torch.int32)
+_FIFTEEN, _FIRST, _SECOND = torch.tensor([15, 2146121005, -2073254261], dtype=torch.int32)
 _HALF = torch.tensor(0.5)
 
 # What a draw is for: two uses of one seed must not see the same numbers.
@@ -98,7 +98,7 @@ class Stream:
         x *= _FIRST
         x ^= x >> _FIFTEEN
         # The key enters twice: position and row combined only once would leave the grid of both visible.
-        x += keys * _AGAIN
+        x += keys
         x *= _SECOND
         # From [−2³¹, 2³¹) to [2⁻²³, 1 − 2⁻²³].
         uniform = x.float()

@@ -123,7 +123,7 @@ class Order:
         confidence = reading.confidence
         if isinstance(progress, Tensor) and progress.dim() == 0:
             progress = progress.expand(len(confidence))
-        count, most = check_decision(confidence, candidates, budget, progress, aux, seed, self.cells.aux)
+        count, most, certain = check_decision(confidence, candidates, budget, progress, aux, seed, self.cells.aux)
         u = self.step if step is None else check_number("step", step, 0)
         tilt = self._tilt(confidence.device, self.gate.ramp(u))
         exploring = self.explore and u >= self.gate.warm
@@ -137,7 +137,7 @@ class Order:
             value, confidence = value.float(), confidence.float()
         aux = None if aux is None else aux.clone()  # The host may write into it again; what was captured stays.
         first = self.cells.first_of_phase(progress)
-        moment = Moment(self.cells, self.signal, tilt, confidence, value, candidates, aux, first, count, most)
+        moment = Moment(self.cells, self.signal, tilt, confidence, value, candidates, aux, first, count, most, certain)
         if drawing and stream is not None:
             return draw(moment, self.rule, self.shortlist, stream, everywhere=exploring or tilt.full)
         return top_m(moment)

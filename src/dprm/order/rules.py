@@ -59,9 +59,13 @@ def shortlist_top_m(moment: Moment, size: int | Tensor, size_most: int, stream: 
     """Looks values up for the shortlist only: the table costs nothing for the other positions."""
     keys = race(moment.signal, moment.host_value, moment.candidates, stream)
     listed, present = largest(keys, size, size_most)
-    cell = moment.cell_at(listed)
-    rank = moment.tilt.rank(moment.signal, moment.host_value.gather(1, listed), cell)
-    best = largest(rank if present is None else only(present, rank), moment.budget, moment.most)
+    cell, value = moment.cell_and_value_at(listed)
+    rank = moment.tilt.rank(moment.signal, value, cell)
+    if present is None and isinstance(moment.budget, int):
+        # A full shortlist is short enough to be sorted, which settles ties by itself.
+        best = Picks(rank.sort(dim=1, descending=True, stable=True).indices[:, : moment.most], None)
+    else:
+        best = largest(rank if present is None else only(present, rank), moment.budget, moment.most)
     return Picks(listed.gather(1, best.position), best.kept), cell.gather(1, best.position)
 
 
