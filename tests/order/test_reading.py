@@ -103,3 +103,15 @@ def test_malformed_logits_and_tokens_are_refused():
         dprm.read(x, torch.tensor([[0, 0, 0], [0, 0, 4]]))
     with pytest.raises(TypeError, match="tokens has type"):
         dprm.read(x, torch.zeros(2, 3))
+
+
+def test_reading_while_training_keeps_no_graph_and_does_not_disturb_the_gradient():
+    x = torch.randn(2, 4, 5, requires_grad=True)
+    y = x * 2
+    reading = dprm.read(y)
+    assert not reading.confidence.requires_grad
+    every = torch.ones(2, 4, dtype=torch.bool)
+    for rule in ("top_m", "shortlist_top_m", "soft_bon"):
+        dprm.Order(rule=rule, explore=True).select(reading, every, 2, 0.5)
+    y.square().sum().backward()
+    torch.testing.assert_close(x.grad, 8 * x.detach())

@@ -42,6 +42,7 @@ class Reading:
         return Reading(self.tokens[rows], self.confidence[rows], self.margin[rows], self.entropy[rows], stable)
 
 
+@torch.no_grad()
 def read(
     logits: Tensor,
     tokens: Tensor | None = None,
