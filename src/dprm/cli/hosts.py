@@ -25,5 +25,9 @@ def hosts(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON o
     for column in ("host", "domain", "what is ordered", "weights"):
         table.add_column(column)
     for entry in ENTRIES.values():
-        table.add_row(entry.name, entry.domain, entry.ordered, "here" if entry.present else f"make: {entry.command}")
-    Console().print(table)
+        table.add_row(entry.name, entry.domain, entry.ordered, "here" if entry.present else "missing")
+    console = Console()
+    console.print(table)
+    for entry in ENTRIES.values():
+        if not entry.present:
+            console.print(f"\nTo make the weights of {entry.name}:\n  {entry.command}", soft_wrap=True)
