@@ -49,7 +49,7 @@ ENTRIES = {
             "blank cells",
             "dprm.hosts.puma.host",
             "puma.safetensors",
-            "dprm train puma --law confidence --minutes 2 --device cuda --out weights/puma.safetensors",
+            "dprm train puma --law confidence --steps 800 --rows 64 --limit 128 --out weights/puma.safetensors",
         ),
         Entry(
             "puma_words",
