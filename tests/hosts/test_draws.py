@@ -3,7 +3,7 @@
 import torch
 
 from dprm.hosts.draws import Draws, row_hash
-from dprm.hosts.splits import SPLITS, in_split, split_of
+from dprm.hosts.splits import SPLITS, in_split
 
 
 def test_the_same_name_gives_the_same_numbers_and_another_name_others():
@@ -43,5 +43,4 @@ def test_every_key_is_in_exactly_one_split():
     keys = Draws(5).bits(20_000)
     member = torch.stack([in_split(keys, split) for split in SPLITS])
     assert bool((member.sum(0) == 1).all())
-    assert split_of(keys) == [SPLITS[index] for index in member.long().argmax(0).tolist()]
     assert 0.79 < float(member[0].float().mean()) < 0.835

@@ -7,7 +7,7 @@ import torch
 
 import dprm
 from dprm.hosts import checkpoint
-from dprm.hosts.denoiser import decode_all, load_weights, save_weights
+from dprm.hosts.denoiser import Denoiser, load_weights, save_weights
 from dprm.hosts.draws import Draws
 from dprm.hosts.masks import RandomMasks
 from dprm.hosts.pool import ProgressivePool
@@ -83,7 +83,7 @@ def test_it_learns_to_copy_the_prompt(tmp_path, law):
     run.run()
     canvas = torch.full((5, 6), MASK)
     canvas[:, 0] = torch.arange(5)
-    tokens = decode_all(run.average, canvas, dprm.Order(), MASK)
+    tokens = dprm.decode(Denoiser(run.average), canvas, dprm.Order(), mask_id=MASK).tokens
     assert torch.equal(tokens, torch.arange(5).unsqueeze(1).expand(5, 6))
 
 
@@ -164,7 +164,9 @@ def test_decoding_does_not_depend_on_how_rows_are_batched():
     canvas = torch.full((7, 6), MASK)
     canvas[:, 0] = torch.arange(7) % 5
     order = dprm.Order(signal="random")
-    assert torch.equal(decode_all(model, canvas, order, MASK, rows=7), decode_all(model, canvas, order, MASK, rows=2))
+    whole = dprm.decode(Denoiser(model), canvas, order, mask_id=MASK, seed=torch.arange(7)).tokens
+    part = dprm.decode(Denoiser(model), canvas[3:5], order, mask_id=MASK, seed=torch.arange(3, 5)).tokens
+    assert torch.equal(part, whole[3:5])
 
 
 @pytest.mark.parametrize(

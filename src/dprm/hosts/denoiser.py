@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-import dprm
 from dprm.hosts import checkpoint
 from dprm.hosts.transformer import Config, Transformer
 
@@ -25,25 +24,6 @@ class Denoiser:
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
             logits: Tensor = self.model(tokens)
             return logits
-
-
-def decode_all(
-    model: Transformer,
-    canvases: Tensor,
-    order: dprm.Order,
-    mask_id: int,
-    budget: int = 1,
-    rows: int = 512,
-    seed: int = 0,
-) -> Tensor:
-    """Decode canvases [N,L] greedily, `rows` at a time, each with its own random stream; tokens [N,L] on the CPU."""
-    denoiser = Denoiser(model)
-    done = []
-    for start in range(0, len(canvases), rows):
-        part = canvases[start : start + rows].to(denoiser.device)
-        seeds = torch.arange(start, start + len(part), device=denoiser.device) + (seed << 32)
-        done.append(dprm.decode(denoiser, part, order, mask_id=mask_id, budget=budget, seed=seeds).tokens.cpu())
-    return torch.cat(done)
 
 
 def save_weights(path: Path, model: Transformer, facts: dict[str, Any]) -> None:

@@ -6,7 +6,6 @@ problems has to be kept to know that training never saw a test problem.
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 SPLITS = ("train", "fit", "select", "test")
@@ -22,9 +21,3 @@ def in_split(key: Tensor, split: str) -> Tensor:
     if split == "train":
         return place >= len(SPLITS) - 1
     return place == SPLITS.index(split) - 1
-
-
-def split_of(key: Tensor) -> list[str]:
-    """The split of every key [N]."""
-    place = (key % _PARTS + 1).clamp(max=len(SPLITS)) % len(SPLITS)
-    return [SPLITS[index] for index in torch.as_tensor(place).tolist()]
