@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import dprm
 from dprm.order.moment import Tilt
-from dprm.order.ranking import largest, only
-from tests.draws import seeds, taught
+from dprm.order.ranking import Picks, largest, only
+from tests.draws import host_order, seeds, taught
 
 PSI = [0.1, 0.3, 0.6, 0.9]
 ROWS = 40000
@@ -100,22 +100,41 @@ def test_largest_is_exact_on_both_of_its_paths(seed, length, levels):
     rank = torch.randint(0, levels, (7, length), generator=generator).float()
     flags = torch.rand(7, length, generator=generator) < 0.6
     count = torch.randint(0, length + 2, (7,), generator=generator)
-    masked = only(flags, rank)
     expected = torch.zeros_like(flags)
     for row in range(7):
         positions = flags[row].nonzero().squeeze(1)
         best = torch.sort(rank[row, positions], descending=True, stable=True).indices[: int(count[row])]
         expected[row, positions[best]] = True
-    assert torch.equal(largest(masked, count, min(int(count.max()), length)).mask(length), expected)
-    assert torch.equal(largest(masked, count, length).mask(length), expected)
+    for positive in (True, False):
+        masked = only(flags, rank, positive)
+        assert torch.equal(largest(masked, flags, count, min(int(count.max()), length)).mask(length), expected)
+        assert torch.equal(largest(masked, flags, count, length).mask(length), expected)
+
+
+@given(
+    seed=seeds,
+    length=st.sampled_from([2, 12, 60, 256, 300]),
+    levels=st.sampled_from([1, 5, 1000, 10**6]),
+    count=st.integers(1, 14),
+    few=st.booleans(),
+)
+def test_one_count_for_all_rows_is_cut_where_a_stable_sort_would_cut(seed, length, levels, count, few):
+    generator = torch.Generator().manual_seed(seed)
+    rank = torch.randint(0, levels, (5, length), generator=generator).float()
+    flags = torch.rand(5, length, generator=generator) < (0.1 if few else 0.9)
+    expected = host_order(rank, flags, torch.full((5,), count))
+    for positive in (True, False):
+        picks = largest(only(flags, rank, positive), flags, count, min(count, length))
+        assert torch.equal(picks.mask(length), expected)
+        assert torch.equal(Picks(picks.position, picks.kept).mask(length), expected)
 
 
 def test_the_counted_path_is_the_one_accelerators_take(monkeypatch):
-    rank = torch.rand(50, 30)
-    quick = largest(rank, 4, 4).mask(30)
+    rank, every = torch.rand(50, 30), torch.ones(50, 30, dtype=torch.bool)
+    quick = largest(rank, every, 4, 4).mask(30)
     monkeypatch.setattr("dprm.order.ranking.can_look", lambda tensor: False)
-    assert torch.equal(largest(rank, 4, 4).mask(30), quick)
-    assert torch.equal(largest(rank, torch.full((50,), 4), 30).mask(30), quick)
+    assert torch.equal(largest(rank, every, 4, 4).mask(30), quick)
+    assert torch.equal(largest(rank, every, torch.full((50,), 4), 30).mask(30), quick)
 
 
 def test_silence_and_fullness_of_a_table_are_known_without_looking():

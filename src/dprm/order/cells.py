@@ -5,6 +5,7 @@ phase = min(P−1, ⌊P·progress⌋)    bin = min(B−1, ⌊B·confidence⌋)  
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import torch
@@ -46,12 +47,18 @@ class Cells:
 
     def index(self, first: int | Tensor, confidence: Tensor, aux: Tensor | None, certain: bool = True) -> Tensor:
         """int32 cell of every position, from the first cell of its phase; not `certain`: no confidence is exactly 1."""
-        scaled = confidence * self.bins
+        scaled = confidence * _number(self.bins, confidence.dtype)
         cell = (scaled.clamp_(max=self.bins - 1) if certain else scaled).to(torch.int32)
         if self.aux > 1:
             cell *= self.aux
             if aux is not None:
                 cell += aux
-        if not (isinstance(first, int) and first == 0):
-            cell += first
+        if isinstance(first, Tensor) or first > 0:
+            cell += first if isinstance(first, Tensor) else _number(first, torch.int32)
         return cell
+
+
+@functools.lru_cache(maxsize=256)
+def _number(value: int, dtype: torch.dtype) -> Tensor:
+    """A Python number as a tensor; wrapping it at every call would cost as much as the operation it enters."""
+    return torch.tensor(value, dtype=dtype)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from dprm.order.moment import Moment, look_up
-from dprm.order.ranking import Picks, largest, only
+from dprm.order.ranking import Picks
 
 
 class Choice:
@@ -33,11 +33,19 @@ class Choice:
         self._picks = picks
         self.picked = picks.position
         self.picked_cell = picked_cell
-        self.mask = picks.mask(moment.candidates.shape[1])
+
+    @cached_property
+    def mask(self) -> Tensor:
+        return self._picks.mask(self._moment.candidates.shape[1])
+
+    @property
+    def candidates(self) -> Tensor:
+        """[B,L] bool, the positions there were to choose from."""
+        return self._moment.candidates
 
     @cached_property
     def kept(self) -> Tensor:
-        return self._picks.flags()
+        return self._picks.kept_flags()
 
     @cached_property
     def picked_gate(self) -> Tensor:
@@ -58,7 +66,8 @@ class Choice:
 
     @cached_property
     def value(self) -> Tensor:
-        return look_up(self._moment.tilt.value, self._cell)
+        seen = self._moment.seen
+        return look_up(self._moment.tilt.value, self._cell) if seen is None else seen
 
     @cached_property
     def gate(self) -> Tensor:
@@ -66,19 +75,18 @@ class Choice:
 
     @cached_property
     def score(self) -> Tensor:
-        return self.log_psi + look_up(self._moment.tilt.bonus, self._cell)
+        return (self.log_psi + self._moment.bonus(self._cell)).float()
 
     @cached_property
     def host_mask(self) -> Tensor:
         """[B,L] bool, what the host's own order would have selected."""
         moment = self._moment
-        picks = largest(only(moment.candidates, moment.host_value), moment.budget, moment.most)
-        return picks.mask(moment.candidates.shape[1])
+        return moment.host_picks().mask(moment.candidates.shape[1])
 
     @cached_property
     def changed(self) -> Tensor:
         if self._by_host:
-            return torch.zeros(len(self.mask), dtype=torch.bool, device=self.mask.device)
+            return torch.zeros(self.mask.shape[0], dtype=torch.bool, device=self.mask.device)
         return (self.mask != self.host_mask).any(1)
 
     def __or__(self, other: Choice) -> Choice:

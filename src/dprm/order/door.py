@@ -16,11 +16,12 @@ def check_decision(
     aux: Tensor | None,
     seed: int | Tensor | None,
     aux_states: int,
-) -> tuple[int | Tensor, int, bool]:
+) -> tuple[int | Tensor, int, float, float]:
     """Validate at the door.
 
     Returns:
-        the budget (tensors on the device of the reading), its largest value, and whether a confidence may be exactly 1.
+        the budget (tensors on the device of the reading), its largest value, and the lowest and the highest confidence
+        (0 and 1 where a look would cost a sync).
     """
     rows, length = confidence.shape
     if candidates.shape != confidence.shape or candidates.dtype != torch.bool:
@@ -28,11 +29,11 @@ def check_decision(
         raise TypeError(f"candidates has type {candidates.dtype}: expected bool")
     if candidates.device != confidence.device:
         raise ValueError(f"candidates is on {candidates.device}, the reading on {confidence.device}")
-    certain = True
+    low, high = 0.0, 1.0
     if confidence.numel() and can_look(confidence):
-        low, high = torch.aminmax(confidence)
-        certain = high.item() >= 1.0
-        if not (low.item() >= 0.0 and high.item() <= 1.0):
+        lowest, highest = torch.aminmax(confidence)
+        low, high = lowest.item(), highest.item()
+        if not (low >= 0.0 and high <= 1.0):
             wrong = ~((confidence >= 0) & (confidence <= 1))
             fail_at("confidence", confidence, wrong & candidates, "a probability lies in [0, 1]")
             fail_at("confidence", confidence, wrong, "a probability lies in [0, 1], also where it is no candidate")
@@ -53,10 +54,10 @@ def check_decision(
     if isinstance(budget, Tensor) and budget.dim() == 0:
         budget = budget.expand(rows)
     if not isinstance(budget, Tensor):
-        return check_count("budget", budget, 0), min(budget, length), certain
+        return check_count("budget", budget, 0), min(budget, length), low, high
     check_shape("budget", budget, (rows,), "one budget a row")
     check_integer("budget", budget)
     check_bounds("budget", budget, 0, torch.iinfo(budget.dtype).max, "a budget is not negative")
     # A budget that lives on an accelerator is not looked at: every length is then possible.
     most = (min(int(budget.max()), length) if rows else 0) if can_look(budget) else length
-    return budget.to(confidence.device, torch.int64, non_blocking=True).clamp(max=length), most, certain
+    return budget.to(confidence.device, torch.int64, non_blocking=True).clamp(max=length), most, low, high

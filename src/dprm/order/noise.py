@@ -19,11 +19,13 @@ _PROGRESS = -1640531527
 # As tensors: a Python number would be wrapped into one at every call, which costs as much as the operation.
 _FIFTEEN, _FIRST, _SECOND = torch.tensor([15, 2146121005, -2073254261], dtype=torch.int32)
 _HALF = torch.tensor(0.5)
+_STEP = 2.0**-32 * (1 - 2.0**-22)
 
 # What a draw is for: two uses of one seed must not see the same numbers.
-SHORTLIST, RANDOM_ORDER, DRAW, ACCEPT, TOKEN, REVOKE = range(1, 7)
+SHORTLIST, RANDOM_ORDER, DRAW, ACCEPT, TOKEN, REVOKE, BRANCH = range(1, 8)
 
 
+@functools.lru_cache(maxsize=1024)
 def mix(*words: int) -> int:
     """A well-mixed 63-bit integer from any integers (the splitmix64 finaliser, folded over the words)."""
     state = 0
@@ -58,6 +60,12 @@ def _hashed_indices(count: int, salt: int, device: torch.device) -> Tensor:
     return mix_rows(indices, salt).to(torch.int32)
 
 
+@functools.lru_cache(maxsize=256)
+def _hashed_rows(rows: int, device: torch.device) -> Tensor:
+    """[B,1] int32: a random-looking constant for each row."""
+    return _hashed_indices(rows, 2, device).unsqueeze(-1)
+
+
 def row_seeds(seed: int | Tensor, rows: int, device: torch.device) -> Tensor:
     """[B] int64, one stream a row: given as they are, or derived from one seed and the row's number."""
     if isinstance(seed, Tensor):
@@ -71,18 +79,18 @@ class Stream:
     def __init__(self, seed: int | Tensor, progress: float | Tensor, rows: int, device: torch.device):
         """Args: seed int or [B]; progress float or [B], so that one seed gives fresh numbers at every step."""
         if isinstance(seed, Tensor):
-            keys, self._word = mix_rows(seed.to(device, torch.int64, non_blocking=True), 1).to(torch.int32), 0
+            seeds = seed.to(device, torch.int64, non_blocking=True).unsqueeze(-1)
+            self._keys, self._word = mix_rows(seeds, 1).to(torch.int32), 0
         else:
-            keys, self._word = _hashed_indices(rows, 2, device), seed
+            self._keys, self._word = _hashed_rows(rows, device), seed
         # The same function of the float32 bits either way: a number and a vector of that number draw alike.
         self._salt = 0
         if isinstance(progress, Tensor):
-            bits = progress.to(device, torch.float32, non_blocking=True).view(torch.int32) * _PROGRESS
-            keys = keys ^ bits ^ (bits >> 15)
+            bits = progress.to(device, torch.float32, non_blocking=True).view(torch.int32).unsqueeze(-1) * _PROGRESS
+            self._keys = self._keys ^ bits ^ (bits >> 15)
         else:
             word = _signed32(struct.unpack("<i", struct.pack("<f", progress))[0] * _PROGRESS)
             self._salt = word ^ word >> 15
-        self._keys = keys.unsqueeze(-1)
 
     def log_uniform(self, count: int, use: int, turn: int = 0, version: Tensor | None = None) -> Tensor:
         """[B,count] float32: log u with u uniform on (0, 1); −log u is standard exponential and never 0.
@@ -101,5 +109,4 @@ class Stream:
         x += keys
         x *= _SECOND
         # From [−2³¹, 2³¹) to [2⁻²³, 1 − 2⁻²³].
-        uniform = x.float()
-        return torch.add(_HALF, uniform, alpha=2.0**-32 * (1 - 2.0**-22), out=uniform).log_()
+        return torch.add(_HALF, x, alpha=_STEP).log_()

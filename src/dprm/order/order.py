@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
@@ -19,6 +20,7 @@ from dprm.order.checks import check_count, check_integer, check_number, check_sh
 from dprm.order.choice import Choice
 from dprm.order.door import check_decision
 from dprm.order.gate import Gate
+from dprm.order.head import Head, Sight
 from dprm.order.moment import Moment, Tilt
 from dprm.order.noise import Stream
 from dprm.order.policy import Policy, evidence
@@ -55,6 +57,9 @@ class Order:
         reward_range: declared (lowest, highest) terminal reward.
         shrunken: shrink sparse cells towards their parents.
         forget: share of past evidence forgotten at each `observe`, for hosts that drift.
+        head: a fitted `Head` whose values take the place of the table's.
+        proposal: "host" draws the shortlists of `shortlist_top_m` from ψ, "tilted" from ψ·e^{η·guidance·β·R̂}: what was
+            learned then also proposes.
     """
 
     def __init__(
@@ -75,6 +80,8 @@ class Order:
         reward_range: tuple[float, float] = (0.0, 1.0),
         shrunken: bool = False,
         forget: float = 0.0,
+        head: Head | None = None,
+        proposal: str = "host",
     ):
         self.cells = Cells(phases, bins, aux)
         self.gate = Gate(warm, switch, ready)
@@ -92,7 +99,10 @@ class Order:
         self._stats: Stats | None = None
         self._delta: Stats | None = None
         self._fixed: Table | None = None
+        self.head = head
+        self.proposal = _one_of("proposal", proposal, ("host", "tilted"))
         self._tilts: dict[tuple[torch.device, float], Tilt] = {}
+        self._heads: dict[torch.device, Head] = {}
 
     # ---- acting -----------------------------------------------------------------------------------------------------
 
@@ -123,21 +133,26 @@ class Order:
         confidence = reading.confidence
         if isinstance(progress, Tensor) and progress.dim() == 0:
             progress = progress.expand(len(confidence))
-        count, most, certain = check_decision(confidence, candidates, budget, progress, aux, seed, self.cells.aux)
+        count, most, low, high = check_decision(confidence, candidates, budget, progress, aux, seed, self.cells.aux)
         u = self.step if step is None else check_number("step", step, 0)
         tilt = self._tilt(confidence.device, self.gate.ramp(u))
         exploring = self.explore and u >= self.gate.warm
         drawing = self.rule != "top_m" and (exploring or not tilt.silent)
-        rows = len(confidence)
         stream = None
         if drawing or self.signal.needs_noise:
-            stream = Stream(0 if seed is None else seed, progress, rows, confidence.device)
+            stream = Stream(0 if seed is None else seed, progress, confidence.shape[0], confidence.device)
         value = self.signal.value(reading, stream)
         if value.dtype in (torch.float16, torch.bfloat16):  # A reading made by hand; `read` gives float32.
             value, confidence = value.float(), confidence.float()
         aux = None if aux is None else aux.clone()  # The host may write into it again; what was captured stays.
         first = self.cells.first_of_phase(progress)
-        moment = Moment(self.cells, self.signal, tilt, confidence, value, candidates, aux, first, count, most, certain)
+        moment = Moment(
+            self.cells, self.signal, tilt, confidence, value, candidates, aux, first, count, most, low, high
+        )
+        moment.tilted = self.proposal == "tilted" and not tilt.silent
+        if self.head is not None and not tilt.silent:
+            sight = Sight.of(reading, candidates, count, progress, aux)
+            moment.seen = self._head_on(confidence.device)(sight)
         if drawing and stream is not None:
             return draw(moment, self.rule, self.shortlist, stream, everywhere=exploring or tilt.full)
         return top_m(moment)
@@ -149,6 +164,7 @@ class Order:
         if tilt is None:
             table = self.table()
             gate = ramp * self.gate.readiness(table.support)
+            scale = 0.0 if self.head is None else float(gate.max()) * self.guidance * self.beta
             bonus = gate * self.guidance * self.beta * table.value
             present = bonus != 0
             moderate = float(bonus.abs().max()) <= _MODERATE
@@ -157,13 +173,21 @@ class Order:
                 gate=gate.float().to(device),
                 bonus=bonus.float().to(device),
                 factor=bonus.exp().float().to(device) if moderate else None,
-                silent=not bool(present.any()),
-                full=bool(present.all()),
+                silent=not bool(present.any()) and scale == 0.0,
+                full=bool(present.all()) or scale != 0.0,
+                scale=scale,
             )
             if len(self._tilts) > 32:  # A ramp gives a new table at every step; old ones are not needed again.
                 self._tilts.clear()
             self._tilts[key] = tilt
         return tilt
+
+    def _head_on(self, device: torch.device) -> Head:
+        """The head on one device; moved there once."""
+        if device not in self._heads:
+            assert self.head is not None
+            self._heads[device] = copy.deepcopy(self.head).requires_grad_(False).eval().to(device)
+        return self._heads[device]
 
     # ---- learning ---------------------------------------------------------------------------------------------------
 
@@ -178,7 +202,7 @@ class Order:
         Raises:
             ValueError: naming the row. Nothing is changed by a failed call.
         """
-        if self._fixed is not None:
+        if self._fixed is not None or self.head is not None:
             raise ValueError(
                 "this Order acts on a policy without statistics: it cannot learn on; make one with Order(…)"
             )
@@ -237,7 +261,7 @@ class Order:
             return self._fixed
         if self._stats is None:
             nothing = torch.zeros(self.cells.count, dtype=torch.float64)
-            return Table(nothing, nothing)
+            return Table(nothing, nothing if self.head is None else nothing + self.head.support)
         return estimate(self._stats, self.baseline, shrunken=self.shrunken)
 
     # ---- keeping ----------------------------------------------------------------------------------------------------
@@ -259,6 +283,8 @@ class Order:
             shrunken=self.shrunken,
             forget=self.forget,
             stats=None if self._fixed is not None else self._stats,
+            head=self.head,
+            proposal=self.proposal,
             notes=notes,
         )
 
@@ -300,11 +326,13 @@ class Order:
             reward_range=policy.reward_range,
             shrunken=policy.shrunken,
             forget=policy.forget,
+            head=policy.head,
+            proposal=policy.proposal,
         )
         order.step = policy.step
         if policy.stats is not None:
             order._stats = policy.stats
-        elif bool((policy.table.support > 0).any()):
+        elif policy.head is None and bool((policy.table.support > 0).any()):
             order._fixed = policy.table
         return order
 

@@ -18,6 +18,7 @@ from torch import Tensor
 from dprm.order.cells import Cells
 from dprm.order.files import read_tensors, write_tensors
 from dprm.order.gate import Gate
+from dprm.order.head import Head
 from dprm.order.stats import Stats, checked_range
 from dprm.order.values import Table
 
@@ -43,8 +44,10 @@ class Policy:
         gate: (T_warm, T_switch, N_ready).
         step: schedule index u reached when the policy was made; the gate's ramp starts from it.
         rule, shortlist: how positions are selected, and (least, most, per m) of the shortlist.
+        proposal: what shortlists are drawn from, the "host" or the "tilted" law.
         shrunken: the values were shrunk towards parent cells. forget: share forgotten at each observation.
         stats: the evidence, if learning is to go on from here.
+        head: a fitted network whose values take the place of the table's; the table is then empty.
         notes: free text for people: host, estimator, splits.
     """
 
@@ -62,6 +65,8 @@ class Policy:
     shrunken: bool = False
     forget: float = 0.0
     stats: Stats | None = None
+    head: Head | None = None
+    proposal: str = "host"
     notes: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -78,7 +83,7 @@ class Policy:
         return {
             "kind": _KIND,
             "schema": SCHEMA,
-            "values": "table",
+            "values": "table" if self.head is None else "head",
             "cells": list(self.cells.shape),
             "beta": self.beta,
             "guidance": self.guidance,
@@ -89,9 +94,11 @@ class Policy:
             "step": self.step,
             "rule": self.rule,
             "shortlist": list(self.shortlist),
+            "proposal": self.proposal,
             "shrunken": self.shrunken,
             "forget": self.forget,
             "notes": self.notes,
+            **({} if self.head is None else {"head": self.head.to_dict()}),
         }
 
     @property
@@ -100,6 +107,8 @@ class Policy:
         return _digest(self.header, self._tensors())
 
     def _tensors(self) -> dict[str, Tensor]:
+        if self.head is not None:
+            return {f"head.{name}": weight.detach().cpu() for name, weight in self.head.named_parameters()}
         tensors = {"support": self.table.support, "value": self.table.value}
         return tensors if self.stats is None else {"moments": self.stats.moments, **tensors}
 
@@ -125,23 +134,40 @@ class Policy:
         stored = header.pop("digest", None)
         if stored != _digest(header, tensors):
             raise PolicyError(f"{path} does not match its own digest: it was damaged or edited; fetch or fit it again")
-        if header["values"] != "table":
+        if header["values"] not in ("table", "head"):
             raise PolicyError(f"{path} holds values of kind {header['values']!r}, which this version does not know")
         cells, reward_range = Cells(*header["cells"]), (header["reward_range"][0], header["reward_range"][1])
         stats = None
         if "moments" in tensors:
             stats = evidence(cells, header["beta"], reward_range, header["baseline"])
             stats.moments = tensors["moments"]
+        head, table = None, None
+        if header["values"] == "head":
+            head = Head.restored(header["head"], {name[5:]: weight for name, weight in tensors.items()})
+            nothing = torch.zeros(cells.count, dtype=torch.float64)
+            table = Table(nothing, nothing + head.support)
         policy = cls(
-            table=Table(tensors["value"], tensors["support"]),
+            table=table or Table(tensors["value"], tensors["support"]),
             cells=cells,
             reward_range=reward_range,
             gate=Gate(*header["gate"]),
             shortlist=(header["shortlist"][0], header["shortlist"][1], header["shortlist"][2]),
             stats=stats,
+            head=head,
             **{
                 key: header[key]
-                for key in ("beta", "guidance", "signal", "baseline", "step", "rule", "shrunken", "forget", "notes")
+                for key in (
+                    "beta",
+                    "guidance",
+                    "signal",
+                    "baseline",
+                    "step",
+                    "rule",
+                    "proposal",
+                    "shrunken",
+                    "forget",
+                    "notes",
+                )
             },
         )
         policy.expect(**expected)

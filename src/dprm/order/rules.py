@@ -13,10 +13,13 @@ import torch
 from torch import Tensor
 
 from dprm.order.choice import Choice
-from dprm.order.moment import Moment, look_up
+from dprm.order.moment import Moment
 from dprm.order.noise import ACCEPT, DRAW, SHORTLIST, Stream
-from dprm.order.ranking import Picks, largest, only
-from dprm.order.signals import LEAST_PSI, Signal
+from dprm.order.ranking import Picks, clear_cut, largest, only
+from dprm.order.signals import LEAST_PSI
+
+# From here on, adding LEAST_PSI changes no float32.
+_FAR_ABOVE_LEAST_PSI = LEAST_PSI * 2**26
 
 RULES = ("top_m", "shortlist_top_m", "soft_bon")
 
@@ -24,11 +27,12 @@ RULES = ("top_m", "shortlist_top_m", "soft_bon")
 def top_m(moment: Moment) -> Choice:
     """The m largest scores; with a silent table, the host's own order."""
     if moment.tilt.silent:
-        picks = largest(only(moment.candidates, moment.host_value), moment.budget, moment.most)
+        picks = moment.host_picks()
         return Choice(moment, picks, moment.cell_at(picks.position), by_host=True)
     cell = moment.all_cells()
-    rank = moment.tilt.rank(moment.signal, moment.host_value, cell)
-    picks = largest(only(moment.candidates, rank), moment.budget, moment.most)
+    rank = moment.rank(moment.host_value, cell)
+    positive = moment.positive and moment.tilt.factor is not None and moment.seen is None
+    picks = largest(only(moment.candidates, rank, positive, out=rank), moment.candidates, moment.budget, moment.most)
     return Choice(moment, picks, cell.gather(1, picks.position))
 
 
@@ -47,44 +51,59 @@ def draw(moment: Moment, rule: str, shortlist: tuple[int, int, int], stream: Str
     picks, cell = one_by_one(moment, size, size_most, stream)
     if everywhere:
         return Choice(moment, picks, cell)
-    informed = (look_up(moment.tilt.bonus, moment.all_cells()) != 0) & moment.candidates
+    informed = (moment.bonus(moment.all_cells()) != 0) & moment.candidates
     known = informed.any(1, keepdim=True)
-    host = largest(only(moment.candidates, moment.host_value), budget, most)
+    host = moment.host_picks()
     index = torch.where(known, picks.position, host.position)
-    picks = Picks(index, torch.where(known, picks.flags(), host.flags()))
+    picks = Picks(index, torch.where(known, picks.kept_flags(), host.kept_flags()))
     return Choice(moment, picks, moment.cell_at(index))
 
 
 def shortlist_top_m(moment: Moment, size: int | Tensor, size_most: int, stream: Stream) -> tuple[Picks, Tensor]:
     """Looks values up for the shortlist only: the table costs nothing for the other positions."""
-    keys = race(moment.signal, moment.host_value, moment.candidates, stream)
-    listed, present = largest(keys, size, size_most)
+    keys = race(moment, stream)
+    drawn = largest(keys, moment.candidates, size, size_most)
+    listed, most = drawn.position, moment.most
     cell, value = moment.cell_and_value_at(listed)
-    rank = moment.tilt.rank(moment.signal, value, cell)
-    if present is None and isinstance(moment.budget, int):
-        # A full shortlist is short enough to be sorted, which settles ties by itself.
-        best = Picks(rank.sort(dim=1, descending=True, stable=True).indices[:, : moment.most], None)
+    rank = moment.rank(value, cell, listed)
+    if drawn.kept is None:
+        best = clear_cut(rank, most) or _best_in_turn(rank, keys.gather(1, listed), most)
     else:
-        best = largest(rank if present is None else only(present, rank), moment.budget, moment.most)
+        best = largest(only(drawn.kept, rank), drawn.kept, moment.budget, most)
     return Picks(listed.gather(1, best.position), best.kept), cell.gather(1, best.position)
 
 
-def race(signal: Signal, value: Tensor, candidates: Tensor, stream: Stream) -> Tensor:
-    """Keys whose N largest are N draws without replacement ∝ ψ: of exponential clocks at rate ψ the first to ring.
+def _best_in_turn(rank: Tensor, keys: Tensor, most: int) -> Picks:
+    """The `most` largest of a full shortlist; a tie goes to the first to ring."""
+    turn = keys.sort(dim=1, descending=True, stable=True).indices
+    best = rank.gather(1, turn).sort(dim=1, descending=True, stable=True).indices[:, :most]
+    return Picks(turn.gather(1, best), None)
+
+
+def race(moment: Moment, stream: Stream) -> Tensor:
+    """Keys whose N largest are N draws without replacement ∝ ψ, or ∝ ψ·e^bonus where the proposal is tilted.
+
+    Of exponential clocks at rate ψ these are the first to ring.
 
     Clock i rings at E_i/ψ_i with E = −log u. A linear signal is ψ itself, and −E/ψ = log u/ψ needs no second logarithm;
     non-candidates ring at infinity.
     """
+    value = moment.host_value
     log_u = stream.log_uniform(value.shape[1], SHORTLIST)
-    if signal.linear:
-        return log_u.div_((value + LEAST_PSI).mul_(candidates.view(torch.uint8)))
-    return only(candidates, signal.log_psi(value) - log_u.neg_().log_())
+    if moment.tilted:
+        log_psi = moment.signal.log_psi(value) + moment.bonus(moment.all_cells())
+        return only(moment.candidates, log_psi - log_u.neg_().log_())
+    if not moment.signal.linear:
+        return only(moment.candidates, moment.signal.log_psi(value) - log_u.neg_().log_())
+    if value is not moment.confidence or moment.low < _FAR_ABOVE_LEAST_PSI:
+        value = value + LEAST_PSI
+    return log_u.div_(value * moment.candidates.view(torch.uint8))
 
 
 def soft_bon(moment: Moment, size: int | Tensor, size_most: int, stream: Stream) -> tuple[Picks, Tensor]:
     """The law of the Soft-BoN theorem, for one position after the other without replacement."""
     cell = moment.all_cells()
-    bonus = look_up(moment.tilt.bonus, cell)
+    bonus = moment.bonus(cell)
     psi = moment.host_value if moment.signal.linear else moment.signal.log_psi(moment.host_value).exp()
     mass = psi.double().clamp(min=LEAST_PSI) * moment.candidates
     rows, length = psi.shape
