@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -41,15 +41,17 @@ class Problems:
     def __len__(self) -> int:
         return len(self.key)
 
-    def __getitem__(self, rows: slice) -> Problems:
-        return Problems(self.canvas[rows], self.key[rows], self.facts[rows])
+    def __getitem__(self, rows: slice | Tensor) -> Problems:
+        """Some of the problems, by slice or by index [n], which may repeat."""
+        facts = [self.facts[row] for row in rows.tolist()] if isinstance(rows, Tensor) else self.facts[rows]
+        return Problems(self.canvas[rows], self.key[rows], facts)
 
     def sampled(self, place: Tensor, samples: int) -> tuple[Problems, Tensor]:
         """The problems at place [n], each `samples` times, with a random stream of its own; and which is which."""
         group = place.repeat_interleave(samples)
         here = group.to(self.key.device)
         key = self.key[here] ^ (torch.arange(len(here), device=here.device) % samples)
-        return Problems(self.canvas[here], key, [self.facts[index] for index in group.tolist()]), group
+        return replace(self[here], key=key), group
 
     @property
     def digest(self) -> str:
@@ -91,6 +93,10 @@ class Host(ABC):
     @abstractmethod
     def reward(self, problems: Problems, tokens: Tensor) -> Tensor:
         """[N] float32 terminal reward of finished canvases [N,L]."""
+
+    def at(self, difficulty: str) -> Self:
+        """The same host with problems of another difficulty, such as `5` or `22-25`; what that means is its own."""
+        raise ValueError(f"difficulty is {difficulty!r}: the problems of host {self.name} have no difficulty to choose")
 
     def aux(self, state: State, reading: Reading) -> Tensor:
         """[B,L] int, the cell state of every position; asked for where `aux_states` is more than 1."""

@@ -25,6 +25,7 @@ from dprm.order.noise import TOKEN, Stream, mix_rows
 
 Denoiser = Callable[[Tensor], Tensor]
 Aux = Tensor | Callable[[State, Reading], Tensor]
+OnStep = Callable[[State, Reading, Choice], None]
 
 
 @dataclass
@@ -64,7 +65,7 @@ def decode(
     confidence_of: str = "drawn",
     seed: int | Tensor = 0,
     until: int | None = None,
-    on_step: Callable[[State, Reading, Choice], None] | None = None,
+    on_step: OnStep | None = None,
 ) -> Result:
     """Decode a batch of canvases.
 
@@ -187,18 +188,17 @@ def _read(
     revoke: Revoke | None,
     previous: Reading | None,
 ) -> Reading:
-    """The reading of a step: its tokens are what would be revealed, its confidence that of the drawn token or the mode.
+    """The reading of a step: its tokens are the canvas if all were revealed now, so what is visible keeps its token.
 
-    Where visible positions compete, they do so with their present token.
+    Its confidence is that of the drawn token or the mode; where visible positions compete, that of their token.
     """
     mode = drawn is None or confidence_of == "mode"
     reading = read(logits, None if mode else drawn, forbid=mask_id, previous=previous)
     if revoke is not None:
         kept = torch.where(masked, reading.tokens, state.tokens)
         reading = read(logits, kept, forbid=mask_id, previous=previous)
-    if drawn is not None and mode:
-        reading = replace(reading, tokens=torch.where(masked, drawn, reading.tokens))
-    return reading
+    shown = reading.tokens if drawn is None else drawn
+    return replace(reading, tokens=torch.where(masked, shown, state.tokens))
 
 
 def _choose(

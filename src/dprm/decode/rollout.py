@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from dprm.decode.host import Host, Problems
-from dprm.decode.loop import Denoiser, Result, decode
+from dprm.decode.loop import Denoiser, OnStep, Result, decode
+from dprm.decode.state import State
 from dprm.order import Order
 from dprm.order.counts import CountRule
 from dprm.order.noise import mix, mix_rows
@@ -49,6 +50,34 @@ class Rollout:
         return cls(*(torch.cat([getattr(part, field.name) for part in parts]) for field in fields(cls)))
 
 
+def run(
+    host: Host,
+    canvas: Tensor | State,
+    order: Order,
+    *,
+    denoiser: Denoiser,
+    budget: int | CountRule | None = None,
+    temperature: float | None = None,
+    seed: int | Tensor = 0,
+    on_step: OnStep | None = None,
+) -> Result:
+    """`decode` as the host does it; None takes its own budget and temperature."""
+    return decode(
+        denoiser,
+        canvas,
+        order,
+        mask_id=host.mask_id,
+        budget=host.budget if budget is None else budget,
+        window=host.window,
+        guard=host.guard,
+        # An order with one state, such as plain confidence, has no use for the host's.
+        aux=host.aux if order.cells.aux > 1 else None,
+        temperature=host.temperature if temperature is None else temperature,
+        seed=seed,
+        on_step=on_step,
+    )
+
+
 def batches(
     host: Host,
     problems: Problems,
@@ -69,18 +98,9 @@ def batches(
     for start in range(0, len(problems), rows):
         part = problems[start : start + rows]
         began = time.perf_counter()
-        result = decode(
-            model,
-            part.canvas,
-            order,
-            mask_id=host.mask_id,
-            budget=host.budget if budget is None else budget,
-            window=host.window,
-            guard=host.guard,
-            # An order with one state, such as plain confidence, has no use for the host's.
-            aux=host.aux if order.cells.aux > 1 else None,
-            temperature=host.temperature if temperature is None else temperature,
-            seed=mix_rows(part.key, mix(seed)),
+        seeds = mix_rows(part.key, mix(seed))
+        result = run(
+            host, part.canvas, order, denoiser=model, budget=budget, temperature=temperature, seed=seeds
         )
         tokens = result.tokens.cpu()
         share = (time.perf_counter() - began) / len(part)

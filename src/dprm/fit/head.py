@@ -1,0 +1,119 @@
+"""The branched head: branch, teach a small network on the differences, branch again under its own policy.
+
+The first round branches from the host's order; each later one from the order that the head of the round before gives,
+at the guidance that did best on a few problems of the fit split. What is branched is kept in a file a round, so a fit
+that is killed goes on from its last round to the same policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from dprm.decode.host import Host, Problems
+from dprm.decode.loop import Denoiser
+from dprm.decode.rollout import Rollout, batches
+from dprm.fit.branches import Branches
+from dprm.fit.branching import Branching
+from dprm.fit.cost import Cost
+from dprm.fit.teaching import Lesson, teach
+from dprm.order import Order, Policy
+from dprm.order.head import Head, HeadShape
+from dprm.order.noise import mix
+
+
+@dataclass(frozen=True)
+class HeadFit:
+    """The branched head estimator.
+
+    Attributes:
+        branching: where and how to branch. lesson: how the head is taught.
+        rounds: collections, each on the next problems of the fit split and under the head learned so far.
+        trials: problems of the fit split, apart from those branched on, that choose the guidance between rounds.
+        guidances: what is tried there; 0, the host's order, is always among them.
+        width, reach: size of the head, see `HeadShape`.
+        signal: the host's signal that the head corrects; `odds` has the order of confidence and room near certainty.
+    """
+
+    branching: Branching = field(default_factory=Branching)
+    lesson: Lesson = field(default_factory=Lesson)
+    rounds: int = 3
+    trials: int = 512
+    guidances: tuple[float, ...] = (10.0, 30.0, 100.0)
+    width: int = 48
+    reach: int = 3
+    signal: str = "odds"
+
+    def fit(
+        self, host: Host, problems: Problems, path: Path, on_round: Callable[[int, float], None] | None = None
+    ) -> Policy:
+        """Fit, or go on fitting from the rounds kept beside `path`.
+
+        Args:
+            problems: the fit split: first the trials, then as many parts as there are rounds.
+            on_round: called with (rounds done, share of the differences' variance that the head explains).
+        """
+        least = self.trials + self.rounds
+        if len(problems) < least:
+            raise ValueError(f"problems has {len(problems)} prompts: this fit needs at least {least}")
+        notes = {"host": host.name, "estimator": "head", "problems": problems.digest, "setting": repr(self)}
+        trials, rest = problems[: self.trials], problems[self.trials :]
+        denoiser = host.denoiser()
+        shape = self._shape(host, problems)
+        order, cost = self._order(host, None, 0.0), Cost()
+        collected: list[Branches] = []
+        for turn in range(self.rounds):
+            part = rest[turn * len(rest) // self.rounds : (turn + 1) * len(rest) // self.rounds]
+            file = path.with_name(f"{path.name}.round{turn}")
+            branches = _kept(file, notes)
+            if branches is None:
+                setting = replace(self.branching, seed=mix(self.branching.seed, turn))
+                branches = setting.collect(host, part, order, denoiser)
+                branches.save(file, notes)
+            collected.append(branches)
+            taught = teach(Branches.joined(collected), shape, replace(self.lesson, seed=turn), problems.canvas.device)
+            guidance, spent = self._best(host, trials, taught.head, denoiser)
+            order, cost = self._order(host, taught.head, guidance), cost + branches.cost + spent
+            explained = {"explained": f"{taught.explained:.5f}"}
+            policy = order.policy(**notes, **explained, **cost.notes())
+            policy.save(path)
+            if on_round is not None:
+                on_round(turn + 1, taught.explained)
+        return policy
+
+    def _shape(self, host: Host, problems: Problems) -> HeadShape:
+        canvas = problems.canvas
+        vocabulary = 1 + max(int(canvas.max()), host.mask_id)
+        return HeadShape(canvas.shape[1], vocabulary, host.aux_states, self.width, reach=self.reach)
+
+    def _order(self, host: Host, head: Head | None, guidance: float) -> Order:
+        return Order(
+            aux=host.aux_states,
+            guidance=guidance,
+            signal=self.signal,
+            reward_range=host.reward_range,
+            head=head,
+        )
+
+    def _best(self, host: Host, trials: Problems, head: Head, denoiser: Denoiser) -> tuple[float, Cost]:
+        """The guidance with the highest mean reward, and what it took to find it."""
+        means, cost = {}, Cost()
+        for guidance in (0.0, *self.guidances):
+            order = self._order(host, head, guidance)
+            width, rows = self.branching.width, self.branching.rows
+            parts = batches(host, trials, order, budget=width, rows=rows, denoiser=denoiser)
+            rollout = Rollout.joined([part for _, part in parts])
+            means[guidance] = float(rollout.reward.double().mean())
+            cost += Cost(rollouts=len(trials), calls=int(rollout.nfe.sum()))
+        return max(means, key=lambda guidance: (means[guidance], -guidance)), cost
+
+
+def _kept(file: Path, notes: dict[str, str]) -> Branches | None:
+    """The branches of a round, if their file is there."""
+    if not file.is_file():
+        return None
+    branches, header = Branches.load(file)
+    if {name: header.get(name) for name in notes} != notes:
+        raise ValueError(f"{file} is of another fit ({header}): choose another policy file or delete it")
+    return branches

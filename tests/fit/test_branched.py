@@ -1,0 +1,126 @@
+"""Branching, the table and the head that are fitted on it."""
+
+import pytest
+import torch
+
+import dprm
+from dprm.evaluate.compare import compare
+from dprm.fit.branched import Branched, credited
+from dprm.fit.branches import Branches
+from dprm.fit.branching import Branching
+from dprm.fit.head import HeadFit
+from dprm.fit.teaching import Lesson, teach
+from dprm.order.head import HeadShape
+from tests.toy_host import ToyHost
+
+HOST = ToyHost()
+BRANCHING = Branching(states=3, alternatives=3, temper=0.0)
+
+
+def solved(policy, problems=30):
+    orders = {"confidence": dprm.Order(), "dprm": dprm.Order.from_policy(policy)}
+    card, _ = compare(HOST, HOST.problems("test", problems), orders)
+    return card.arms["confidence"].mean, card.arms["dprm"].mean
+
+
+def test_a_branch_differs_from_its_native_decoding_in_one_choice():
+    branches = BRANCHING.collect(HOST, HOST.problems("fit", 8), dprm.Order())
+    rows = torch.arange(len(branches))
+    assert branches.sight.candidates[rows, branches.native].all()
+    assert branches.sight.candidates.gather(1, branches.alternative)[branches.kept].all()
+    assert (branches.alternative != branches.native.unsqueeze(1))[branches.kept].all()
+    # Confidence earns nothing here, so an alternative can only gain, and some do.
+    assert branches.gain[branches.kept].min() == 0
+    assert branches.gain[branches.kept].max() == 1
+    assert branches.cost.rollouts == 8
+    assert branches.cost.branches == int(branches.kept.sum())
+
+
+def test_branches_do_not_depend_on_the_batch():
+    problems = HOST.problems("fit", 9)
+    whole = BRANCHING.collect(HOST, problems, dprm.Order())
+    few = Branching(states=3, alternatives=3, temper=0.0, rows=4).collect(HOST, problems, dprm.Order())
+    for name in ("group", "native", "alternative", "kept", "gain"):
+        assert torch.equal(getattr(whole, name), getattr(few, name))
+    assert whole.cost == few.cost
+
+
+def test_two_positions_a_step_keep_the_other_one():
+    branches = Branching(states=2, alternatives=4, width=2).collect(HOST, HOST.problems("fit", 6), dprm.Order())
+    assert (branches.sight.budget == 2).all()
+    assert (branches.sight.candidates.sum(1) > 2).all()
+
+
+def test_branches_survive_a_file(tmp_path):
+    branches = BRANCHING.collect(HOST, HOST.problems("fit", 4), dprm.Order())
+    branches.save(tmp_path / "b", {"host": "toy"})
+    again, header = Branches.load(tmp_path / "b")
+    assert header["host"] == "toy"
+    assert again.cost == branches.cost
+    assert torch.equal(again.sight.confidence, branches.sight.confidence)
+    assert torch.equal(again.gain, branches.gain)
+
+
+def test_held_out_problems_are_whole():
+    branches = BRANCHING.collect(HOST, HOST.problems("fit", 40), dprm.Order())
+    learned, judged = branches.held_out(0.3)
+    assert len(learned) + len(judged) == len(branches)
+    assert not set(learned.group.tolist()) & set(judged.group.tolist())
+    assert 0 < len(judged) < len(learned)
+
+
+def test_credit_is_the_difference_and_the_native_choice_has_none():
+    branches = BRANCHING.collect(HOST, HOST.problems("fit", 8), dprm.Order())
+    cells = dprm.Order(phases=4, bins=8).cells
+    stats = credited(branches, cells, beta=1.0, reward_range=(-1.0, 1.0))
+    assert int(stats.count.sum()) == int(branches.kept.sum()) + len(branches)
+
+
+def test_the_branched_table_leaves_the_wrong_order(tmp_path):
+    setting = Branched(BRANCHING, phases=4, beta=2.0, ready=8, guidance=4.0)
+    policy = setting.fit(HOST, HOST.problems("fit", 32), tmp_path / "p.dprm")
+    assert solved(policy) == (0.0, 1.0)
+    assert int(policy.notes["branches"]) > 0
+    assert int(policy.notes["calls"]) > 0
+
+
+def head_fit(**others):
+    lesson = Lesson(epochs=30, rows=16, patience=30)
+    return HeadFit(BRANCHING, lesson, rounds=2, trials=8, guidances=(10.0,), width=16, **others)
+
+
+def test_the_head_leaves_the_wrong_order_and_survives_its_file(tmp_path):
+    policy = head_fit().fit(HOST, HOST.problems("fit", 72), tmp_path / "p.dprm")
+    assert solved(policy) == (0.0, 1.0)
+    loaded = dprm.Policy.load(tmp_path / "p.dprm")
+    assert loaded.digest == policy.digest
+    assert loaded.header["values"] == "head"
+    assert solved(loaded) == (0.0, 1.0)
+
+
+def test_a_killed_head_fit_goes_on_to_the_same_policy(tmp_path):
+    problems = HOST.problems("fit", 40)
+    whole = head_fit().fit(HOST, problems, tmp_path / "whole.dprm")
+
+    def kill(done, explained):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        head_fit().fit(HOST, problems, tmp_path / "cut.dprm", kill)
+    again = head_fit().fit(HOST, problems, tmp_path / "cut.dprm")
+    assert again.digest == whole.digest
+    with pytest.raises(ValueError, match="another fit"):
+        head_fit(signal="confidence").fit(HOST, problems, tmp_path / "cut.dprm")
+
+
+def test_a_head_that_was_taught_nothing_is_the_hosts_order():
+    branches = BRANCHING.collect(HOST, HOST.problems("fit", 20), dprm.Order())
+    branches.gain.zero_()
+    taught = teach(branches, HeadShape(4, 3), Lesson(epochs=3, rows=16))
+    assert taught.explained == 0.0
+    assert taught.epochs == 0
+    reading = dprm.read(torch.randn(5, 4, 2))
+    order = dprm.Order(head=taught.head, guidance=100.0, signal="odds")
+    candidates = torch.ones(5, 4, dtype=torch.bool)
+    chosen = order.select(reading, candidates, 2, 0.0).mask
+    assert torch.equal(chosen, dprm.Order().select(reading, candidates, 2, 0.0).mask)
