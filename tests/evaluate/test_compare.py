@@ -87,3 +87,32 @@ def test_a_comparison_needs_problems_and_its_reference():
         compare(HOST, HOST.problems("test", 0), ORDERS)
     with pytest.raises(ValueError, match="reference is 'entropy'"):
         compare(HOST, HOST.problems("test", 3), ORDERS, reference="entropy")
+
+
+def test_a_card_says_whose_outputs_differ_where_it_ran_and_what_follows():
+    orders = {**ORDERS, "again": dprm.Order(signal="margin")}
+    card, found = compare(HOST, HOST.problems("test", 50), orders)
+    differ = (found["random"].tokens != found["confidence"].tokens).any(1)
+    assert card.arms["random"].differs == float(differ.double().mean()) > 0.5
+    # Of two tokens the surest by margin is the surest by confidence.
+    assert card.arms["again"].differs == 0.0
+    assert card.arms["confidence"].differs is None
+    assert card.device == "cpu"
+    assert card.verdict["reason"] == "no learned order was compared"
+    assert card.notes["outputs"]["distinct"] == pytest.approx(1 + float(differ.double().mean()))
+    assert sum(card.arms["random"].diagnostics["share"]) == pytest.approx(1.0, abs=1e-3)
+
+
+def test_a_control_takes_the_best_of_several_paths_and_resumes_too(tmp_path):
+    problems = HOST.problems("test", 30)
+    card, _ = compare(HOST, problems, {"confidence": dprm.Order()}, best_of=4, folder=tmp_path)
+    control = card.arms["confidence, best of 4"]
+    assert control.nfe == 4 * card.arms["confidence"].nfe
+    # Confidence never gets 1111; drawn tokens sometimes do.
+    assert 0.3 < control.mean < 1.0
+    ran = []
+    again, _ = compare(
+        HOST, problems, {"confidence": dprm.Order()}, best_of=4, folder=tmp_path, on_batch=lambda *a: ran.append(a)
+    )
+    assert ran == []
+    assert again.arms["confidence, best of 4"].mean == control.mean

@@ -6,9 +6,15 @@ from typing import Annotated
 
 import typer
 
+from dprm.cli.audit import cards_of, verdicts
+from dprm.cli.failure import clear_errors
+
 
 def hosts(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
-    """List the **hosts**: what each is about, what its order decides, and whether its weights are here."""
+    """List the **hosts**: what each is about, what its order decides, whether its weights are here, the verdict.
+
+    The verdict is that of `dprm audit HOST` on the committed result cards.
+    """
     import json
     from dataclasses import asdict
 
@@ -17,15 +23,20 @@ def hosts(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON o
 
     from dprm.hosts import ENTRIES
 
+    with clear_errors("hosts"):
+        cards = {name: cards_of(name) for name in ENTRIES}
+    said = {name: verdicts(found)[0].verdict if found else None for name, found in cards.items()}
     if as_json:
-        listed = [{**asdict(entry), "present": entry.present} for entry in ENTRIES.values()]
+        listed = [{**asdict(entry), "present": entry.present, "verdict": said[name]} for name, entry in ENTRIES.items()]
         typer.echo(json.dumps(listed, indent=2, ensure_ascii=False))
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("host", "domain", "what is ordered", "weights"):
+    for column in ("host", "domain", "what is ordered", "weights", "verdict"):
         table.add_column(column)
-    for entry in ENTRIES.values():
-        table.add_row(entry.name, entry.domain, entry.ordered, "here" if entry.present else "missing")
+    for name, entry in ENTRIES.items():
+        table.add_row(
+            name, entry.domain, entry.ordered, "here" if entry.present else "missing", said[name] or "no card"
+        )
     console = Console()
     console.print(table)
     for entry in ENTRIES.values():

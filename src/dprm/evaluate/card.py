@@ -12,6 +12,7 @@ from typing import Any
 import numpy
 import torch
 
+from dprm.evaluate.replays import Parting, Replays
 from dprm.order.files import write_whole
 
 SCHEMA = 1
@@ -27,6 +28,10 @@ class Arm:
         nfe: mean model calls a problem. changed: share of decisions that were not the host's own.
         ready: share of decisions in ready cells. gate: mean gate of the decisions.
         seconds: mean seconds a problem. policy: digest of the policy, if there is one.
+        differs: share of problems whose final output is not exactly that of the reference.
+        guidance: strength of the policy's correction. fit: what the policy says of its fit, its cost among it.
+        ablates: the arm that this one takes something away from; gap, gap_low, gap_high: paired, that arm minus this.
+        diagnostics: see `evaluate.diagnostics`.
     """
 
     mean: float
@@ -42,11 +47,24 @@ class Arm:
     gate: float
     seconds: float
     policy: str | None = None
+    differs: float | None = None
+    guidance: float | None = None
+    fit: dict[str, str] = field(default_factory=dict)
+    ablates: str | None = None
+    gap: float | None = None
+    gap_low: float | None = None
+    gap_high: float | None = None
+    diagnostics: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
 class Card:
-    """A comparison of orders on one host, paired on the same problems at the same budget."""
+    """A comparison of orders on one host, paired on the same problems at the same budget.
+
+    Attributes:
+        device: where the model ran. verdict: what `evaluate.verdict` says of the card.
+        replays, partings: where the orders part, see `evaluate.replays`; cards without them are read too.
+    """
 
     host: str
     split: str
@@ -59,7 +77,11 @@ class Card:
     arms: dict[str, Arm]
     command: str
     weights: str | None = None
+    device: str | None = None
+    verdict: dict[str, Any] | None = None
     notes: dict[str, Any] = field(default_factory=dict)
+    replays: Replays | None = None
+    partings: dict[str, Parting] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=lambda: versions())
     schema: int = SCHEMA
 
@@ -78,7 +100,10 @@ class Card:
             data = json.loads(path.read_text())
             if data.get("schema") != SCHEMA:
                 raise ValueError(f"schema {data.get('schema')!r}, expected {SCHEMA}")
-            return cls(**{**data, "arms": {name: Arm(**arm) for name, arm in data["arms"].items()}})
+            arms = {name: Arm(**arm) for name, arm in data["arms"].items()}
+            replays = Replays.read(data["replays"]) if data.get("replays") else None
+            partings = {name: Parting(**parting) for name, parting in data.get("partings", {}).items()}
+            return cls(**{**data, "arms": arms, "replays": replays, "partings": partings})
         except (json.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(f"{path} is not a result card: {error}") from error
 

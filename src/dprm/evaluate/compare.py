@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from dprm.decode.host import Host, Problems
 from dprm.decode.rollout import Rollout, batches
-from dprm.evaluate.bootstrap import mean_interval, paired_interval
-from dprm.evaluate.card import Arm, Card
+from dprm.evaluate.card import Card
+from dprm.evaluate.controls import best
+from dprm.evaluate.diagnostics import terminal_sensitivity
+from dprm.evaluate.measure import measure
+from dprm.evaluate.replays import partings, replays
+from dprm.evaluate.verdict import judge
 from dprm.order import Order
 from dprm.order.counts import CountRule
 from dprm.order.files import read_tensors, write_tensors
+from dprm.order.noise import mix
 
 _KIND = "dprm.rollout"
 
@@ -35,6 +40,10 @@ def compare(
     resamples: int = 5000,
     folder: Path | None = None,
     command: str = "",
+    fits: dict[str, dict[str, str]] | None = None,
+    ablates: dict[str, str] | None = None,
+    best_of: int = 1,
+    temperature: float = 1.0,
     on_batch: Callable[[str, int], None] | None = None,
 ) -> tuple[Card, dict[str, Rollout]]:
     """Decode all problems under every order.
@@ -42,31 +51,23 @@ def compare(
     Args:
         reference: the order that the others are compared with.
         folder: where finished batches are kept; None keeps none.
+        fits: for learned orders, what their policies say of their fit. ablates: see `with_ablations`.
+        best_of: add the best of so many paths of the reference, all but the first with tokens drawn at `temperature`.
         on_batch: called with (order, problems done).
     """
     if reference not in orders:
         raise ValueError(f"reference is {reference!r}: expected one of {', '.join(orders)}")
     if not len(problems):
         raise ValueError("problems is empty: there is nothing to compare")
-    denoiser = host.denoiser()
-    found: dict[str, Rollout] = {}
-    for name, order in orders.items():
-        kept = [] if folder is None else _kept(folder, name, problems, order, budget, seed)
-        done = sum(len(part.reward) for part in kept)
-        rest = problems[done:]
-        for _, part in batches(host, rest, order, budget=budget, seed=seed, rows=rows, denoiser=denoiser):
-            kept.append(part)
-            done += len(part.reward)
-            if folder is not None:
-                _keep(folder, name, problems, order, budget, seed, kept)
-            if on_batch is not None:
-                on_batch(name, done)
-        found[name] = Rollout.joined(kept)
-    control = found[reference].reward
-    arms = {}
-    for name, rollout in found.items():
-        delta = None if name == reference else paired_interval(rollout.reward, control, resamples, seed=seed)
-        arms[name] = _arm(host, orders[name], rollout, delta, resamples, seed)
+    decoding = _Decoding(host, problems, budget, seed, rows, folder, on_batch)
+    found = {name: decoding.rollout(name, order) for name, order in orders.items()}
+    fits = dict(fits or {})
+    if best_of > 1:
+        paths = [found[reference]]
+        for path in range(1, best_of):
+            paths.append(decoding.rollout(f"{reference}, path {path}", orders[reference], temperature, path))
+        control = f"{reference}, best of {best_of}"
+        found[control], fits[control] = best(paths), {"control": control}
     card = Card(
         host=host.name,
         split=split,
@@ -76,55 +77,71 @@ def compare(
         reference=reference,
         seed=seed,
         resamples=resamples,
-        arms=arms,
+        arms=measure(
+            found, orders, reference, host.solved_at, fits=fits, ablates=ablates, resamples=resamples, seed=seed
+        ),
         command=command,
         weights=getattr(host, "weights_digest", None),
+        replays=replays(host, found, reference),
+        partings=partings(found, reference),
+        device=problems.canvas.device.type,
+        notes={"outputs": terminal_sensitivity(found).facts()},
     )
+    card.verdict = judge(card).facts()
     return card, found
 
 
-def _arm(
-    host: Host, order: Order, rollout: Rollout, delta: tuple[float, float, float] | None, n: int, seed: int
-) -> Arm:
-    mean = mean_interval(rollout.reward, n, seed=seed)
-    learned = order.stats is not None or bool((order.table().support > 0).any())
-    return Arm(
-        mean=mean.estimate,
-        low=mean.low,
-        high=mean.high,
-        solved=float((rollout.reward >= host.solved_at).double().mean()),
-        delta=None if delta is None else delta[0],
-        delta_low=None if delta is None else delta[1],
-        delta_high=None if delta is None else delta[2],
-        nfe=float(rollout.nfe.double().mean()),
-        changed=float(rollout.changed.sum() / rollout.decisions.sum().clamp(min=1)),
-        ready=float(rollout.ready.sum() / rollout.picks.sum().clamp(min=1)),
-        gate=float(rollout.gate.sum() / rollout.picks.sum().clamp(min=1)),
-        seconds=float(rollout.seconds.double().mean()),
-        policy=order.policy().digest if learned else None,
-    )
+@dataclass(frozen=True)
+class _Decoding:
+    """Decodes the same problems under one order after the other; finished batches are kept and not decoded again."""
 
+    host: Host
+    problems: Problems
+    budget: int | CountRule | None
+    seed: int
+    rows: int
+    folder: Path | None
+    on_batch: Callable[[str, int], None] | None
 
-def _name(problems: Problems, order: Order, budget: object, seed: int) -> str:
-    """What a kept batch belongs to: change anything that matters and it is another."""
-    keys = hashlib.sha256(problems.key.numpy().tobytes()).hexdigest()
-    setting = (keys, order.policy().digest, str(order.explore), str(budget), str(seed))
-    return hashlib.sha256("|".join(setting).encode()).hexdigest()[:16]
+    def rollout(self, name: str, order: Order, temperature: float | None = None, path: int = 0) -> Rollout:
+        """All problems; other paths than 0 have random numbers of their own."""
+        kept = self._kept(name, order, temperature, path)
+        done = sum(len(part.reward) for part in kept)
+        for _, part in batches(
+            self.host,
+            self.problems[done:],
+            order,
+            budget=self.budget,
+            temperature=temperature,
+            seed=mix(self.seed, path) if path else self.seed,
+            rows=self.rows,
+            denoiser=self.host.denoiser(),
+        ):
+            kept.append(part)
+            done += len(part.reward)
+            self._keep(name, order, temperature, path, kept)
+            if self.on_batch is not None:
+                self.on_batch(name, done)
+        return Rollout.joined(kept)
 
+    def _identity(self, order: Order, temperature: float | None, path: int) -> str:
+        """What a kept batch belongs to: change anything that matters and it is another."""
+        keys = hashlib.sha256(self.problems.key.cpu().numpy().tobytes()).hexdigest()
+        setting = (keys, order.policy().digest, order.explore, self.budget, self.seed, temperature, path)
+        return hashlib.sha256("|".join(map(str, setting)).encode()).hexdigest()[:16]
 
-def _keep(
-    folder: Path, name: str, problems: Problems, order: Order, budget: object, seed: int, parts: list[Rollout]
-) -> None:
-    whole = Rollout.joined(parts)
-    tensors = {field.name: getattr(whole, field.name) for field in fields(Rollout)}
-    write_tensors(folder / f"{name}.rollout", tensors, {"kind": _KIND, "of": _name(problems, order, budget, seed)})
+    def _file(self, folder: Path, name: str) -> Path:
+        return folder / f"{name.replace('/', ' ')}.rollout"
 
+    def _keep(self, name: str, order: Order, temperature: float | None, path: int, parts: list[Rollout]) -> None:
+        if self.folder is not None:
+            whole = Rollout.joined(parts)
+            tensors = {field.name: getattr(whole, field.name) for field in fields(Rollout)}
+            header = {"kind": _KIND, "of": self._identity(order, temperature, path)}
+            write_tensors(self._file(self.folder, name), tensors, header)
 
-def _kept(folder: Path, name: str, problems: Problems, order: Order, budget: object, seed: int) -> list[Rollout]:
-    path = folder / f"{name}.rollout"
-    if not path.is_file():
-        return []
-    tensors, header = read_tensors(path, _KIND)
-    if header["of"] != _name(problems, order, budget, seed):
-        return []
-    return [Rollout(**tensors)]
+    def _kept(self, name: str, order: Order, temperature: float | None, path: int) -> list[Rollout]:
+        if self.folder is None or not self._file(self.folder, name).is_file():
+            return []
+        tensors, header = read_tensors(self._file(self.folder, name), _KIND)
+        return [Rollout(**tensors)] if header["of"] == self._identity(order, temperature, path) else []

@@ -1,0 +1,123 @@
+"""`dprm audit`: what a result allows to be done, with the evidence; and how often that verdict is right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dprm.cli.failure import clear_errors
+
+if TYPE_CHECKING:
+    from dprm.evaluate.card import Card
+    from dprm.evaluate.verdict import Verdict
+
+RESULTS = Path(__file__).parents[3] / "results"
+_COLOURS = {"apply": "green", "fall back": "yellow", "do not promote": "red", "report rollout cost": "cyan"}
+
+
+def audit(
+    what: Annotated[
+        str | None, typer.Argument(metavar="HOST|CARD", help="A host of `dprm hosts`, or the file of a result card.")
+    ] = None,
+    results: Annotated[Path, typer.Option(help="Where the cards of a host are.", show_default=False)] = RESULTS,
+    calibrate: Annotated[
+        bool, typer.Option("--calibrate", help="Instead: simulate whole studies and count the verdicts.")
+    ] = False,
+    studies: Annotated[
+        int, typer.Option(min=1, help="With --calibrate: studies on chains; ten times simulated.")
+    ] = 200,
+    seed: Annotated[int, typer.Option(help="With --calibrate: seed of all studies.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="With --calibrate: write the card here.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Say of a learned order **apply**, **fall back**, **do not promote** or **report rollout cost**, and why.
+
+    A card is judged by its own numbers; a host by all its cards, those of the test split first. The rules are in
+    docs/verdict.md. With `--calibrate` the verdict itself is judged: the exit code is 1 if a limit is missed.
+    """
+    import json
+
+    if calibrate:
+        from dprm.cli.calibration import calibrated, show_calibration
+
+        with clear_errors("audit"):
+            card = calibrated(studies, seed, out)
+        if as_json:
+            typer.echo(json.dumps(card, indent=2, ensure_ascii=False))
+        else:
+            show_calibration(card)
+        if any(world["holds"] is False for world in card["worlds"]):
+            raise typer.Exit(1)
+        return
+    with clear_errors("audit"):
+        if what is None:
+            raise ValueError("expected a host of `dprm hosts` or the file of a result card")
+        cards = _cards(what, results)
+        verdict, each = verdicts(cards)
+    if as_json:
+        shown = {"audited": what, **verdict.facts(), "cards": {name: one.facts() for name, one in each.items()}}
+        typer.echo(json.dumps(shown, indent=2, ensure_ascii=False))
+    else:
+        _show(what, cards, verdict, each)
+
+
+def verdicts(cards: dict[str, Card]) -> tuple[Verdict, dict[str, Verdict]]:
+    """The verdict on all cards together, and on each."""
+    from dprm.evaluate.verdict import judge_cards
+
+    return judge_cards(cards)
+
+
+def cards_of(host: str, results: Path = RESULTS) -> dict[str, Card]:
+    """The cards of a host in a folder, by file name."""
+    from dprm.report.readme import cards_in
+
+    return {name: card for name, card in cards_in(results).items() if card.host == host}
+
+
+def _cards(what: str, results: Path) -> dict[str, Card]:
+    from dprm.evaluate.card import Card
+    from dprm.hosts import ENTRIES
+
+    if what in ENTRIES:
+        if found := cards_of(what, results):
+            return found
+        raise ValueError(f"{results} holds no card of {what}: make one with `dprm compare {what} --out FILE`")
+    if not Path(what).is_file():
+        raise ValueError(f"{what!r} is neither a host ({', '.join(ENTRIES)}) nor the file of a result card")
+    return {Path(what).name: Card.load(Path(what))}
+
+
+def _show(what: str, cards: dict[str, Card], verdict: Verdict, each: dict[str, Verdict]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+
+    console = Console(soft_wrap=True, highlight=False)
+    for name, one in each.items():
+        card = cards[name]
+        console.print(f"[bold]{escape(name)}[/]: {card.count:,} problems of {card.split}, budget {escape(card.budget)}")
+        about = "" if one.arm is None else f"{escape(one.arm)}: "
+        console.print(f"  {about}[{_COLOURS[one.verdict]}]{one.verdict}[/], {escape(one.reason)}")
+        for line in [*one.evidence, *_diagnostics(card)]:
+            console.print(f"  · {escape(line)}")
+        console.print()
+    colour = _COLOURS[verdict.verdict]
+    console.print(f"[bold]{escape(what)}: [{colour}]{verdict.verdict}[/][/], {escape(verdict.reason)}")
+
+
+def _diagnostics(card: Card) -> list[str]:
+    """What the card knows about selections and outputs, a line each."""
+    lines = []
+    whole = {name: arm for name, arm in card.arms.items() if arm.ablates is None and "late_low" in arm.diagnostics}
+    if whole:
+        listed = ", ".join(f"{name} {arm.diagnostics['late_low']:.1%}" for name, arm in whole.items())
+        lines.append(f"late reveals in low-confidence bins: {listed}")
+    for name, arm in whole.items():
+        if arm.diagnostics.get("unready_low") is not None:
+            lines.append(f"{name}: {arm.diagnostics['unready_low']:.1%} of its low-confidence reveals are not ready")
+    if outputs := card.notes.get("outputs"):
+        same, distinct = outputs["identical"], outputs["distinct"]
+        lines.append(f"all orders end alike in {same:.1%} of the problems; {distinct:.2f} different outputs a problem")
+    return lines

@@ -1,0 +1,178 @@
+"""What a comparison keeps so that people can see where orders part.
+
+Two things, small enough for a card: whole decodings of a few problems, and, over all problems, which decisions of an
+order were not the reference's. Rows of numbers are written as one line of text each, so that a card stays readable.
+Shapes: N problems, L positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dprm.decode.host import Host
+from dprm.decode.rollout import Rollout
+
+PROBLEMS = 6
+# Characters of all recordings of a card together.
+ROOM = 100_000
+TENTHS = 10
+PHASES = 8
+BINS = 8
+
+
+@dataclass
+class Recording:
+    """One problem decoded under one order, position by position.
+
+    Attributes:
+        reward: what it earned.
+        tokens: the final tokens. steps: the 1-based step of each reveal, 0 = given.
+        confidence: of each token when it was revealed, in thousandths; `-` where it was given.
+    """
+
+    reward: float
+    tokens: str
+    steps: str
+    confidence: str
+
+    def whole(self, tokens: Collection[str]) -> bool:
+        """Every position has one of `tokens`, a step, and a confidence if it was revealed."""
+        steps, seen = self.steps.split(), self.confidence.split()
+        return (
+            len(self.tokens.split()) == len(steps) == len(seen)
+            and set(self.tokens.split()) <= set(tokens)
+            and all(step.isdecimal() for step in steps)
+            and all(value.isdecimal() or (value == "-" and step == "0") for value, step in zip(seen, steps))
+        )
+
+
+@dataclass
+class Replays:
+    """A few problems under every order.
+
+    Attributes:
+        shown: the text of each token. columns: the width of the host's canvas where it has two dimensions.
+        problems: one dictionary a problem, from orders to recordings; the reference comes first.
+    """
+
+    shown: dict[str, str]
+    columns: int | None
+    problems: list[dict[str, Recording]]
+
+    @classmethod
+    def read(cls, data: dict[str, Any]) -> Replays:
+        """From the JSON of a card; ValueError names the problem and the order that are not whole."""
+        problems = [{order: Recording(**run) for order, run in problem.items()} for problem in data["problems"]]
+        for number, problem in enumerate(problems):
+            if problem.keys() != problems[0].keys():
+                raise ValueError(f"replay {number} has the orders {list(problem)}: expected {list(problems[0])}")
+            for order, run in problem.items():
+                if not run.whole(data["shown"].keys()):
+                    raise ValueError(f"replay {number} of {order!r} does not say token, step and confidence everywhere")
+        return cls(data["shown"], data["columns"], problems)
+
+
+@dataclass
+class Parting:
+    """How one order's decisions differ from the reference's, over all problems.
+
+    Attributes:
+        together: problems whose every decision so far was the reference's, at 0, 1, … 10 tenths of the decoding.
+        reveals, moved: reveals by phase (down) and confidence (across), and those of them that the reference made at
+            another step.
+    """
+
+    together: list[int]
+    reveals: list[str]
+    moved: list[str]
+
+
+def replays(host: Host, found: dict[str, Rollout], reference: str) -> Replays | None:
+    """Recordings of the problems that `telling` finds, as many as there is room for; None where there is none."""
+    names = [reference, *(name for name in found if name != reference)]
+    problems: list[dict[str, Recording]] = []
+    used: set[int] = set()
+    room = ROOM
+    for row in telling(found, reference):
+        problem = {name: _recorded(found[name], row) for name in names}
+        room -= sum(len(run.tokens) + len(run.steps) + len(run.confidence) for run in problem.values())
+        if room < 0:
+            break
+        problems.append(problem)
+        used |= {token for name in names for token in found[name].tokens[row].tolist()}
+    shown = {str(token): host.show(token) for token in sorted(used)}
+    return Replays(shown, getattr(host, "columns", None), problems) if problems else None
+
+
+def telling(found: dict[str, Rollout], reference: str, count: int = PROBLEMS) -> list[int]:
+    """The problems worth looking at: where an order earns more than the reference, or less, in turns over the orders.
+
+    What is missing is filled up with problems on which the final canvases differ, then with the first ones.
+    """
+    control = found[reference]
+    others = [run for name, run in found.items() if name != reference]
+    queues = [
+        where.nonzero()[:, 0].tolist()
+        for run in others
+        for where in (run.reward > control.reward, run.reward < control.reward)
+    ]
+    turns = [row for turn in range(count) for queue in queues for row in queue[turn : turn + 1]]
+    differ = [row for run in others for row in (run.tokens != control.tokens).any(1).nonzero()[:count, 0].tolist()]
+    ranked = [*turns, *differ, *range(len(control.reward))]
+    return list(dict.fromkeys(ranked))[:count]
+
+
+def partings(found: dict[str, Rollout], reference: str) -> dict[str, Parting]:
+    """Every other order against the reference."""
+    control = found[reference]
+    return {name: _parting(run, control) for name, run in found.items() if name != reference}
+
+
+def first_parting(steps: Tensor, control: Tensor) -> Tensor:
+    """[N] the first step at which two step maps [N,L] reveal different positions; 0 where they never do."""
+    earliest = torch.where(steps != control, torch.minimum(_late(steps), _late(control)), torch.iinfo(torch.int32).max)
+    first = earliest.amin(1)
+    return torch.where(first < torch.iinfo(torch.int32).max, first, 0)
+
+
+def _late(steps: Tensor) -> Tensor:
+    """Step maps in which a position that was never revealed comes last."""
+    return torch.where(steps > 0, steps, torch.iinfo(torch.int32).max - 1).int()
+
+
+def _parting(run: Rollout, control: Rollout) -> Parting:
+    first = first_parting(run.step_map, control.step_map)
+    total = torch.maximum(run.step_map.amax(1), control.step_map.amax(1)).clamp(min=1)
+    # What was decided in common, as a share of all steps; 1 where all was.
+    shared = torch.where(first > 0, (first - 1) / total, 1.0)
+    together = [int((shared >= tenth / TENTHS).sum()) for tenth in range(TENTHS + 1)]
+    revealed = run.step_map > 0
+    phase = ((run.step_map - 1) * PHASES // total.unsqueeze(1)).clamp(0, PHASES - 1)
+    level = (run.confidence.nan_to_num(0.0) * BINS).long().clamp(0, BINS - 1)
+    cell = (phase * BINS + level)[revealed]
+    moved = cell[(run.step_map != control.step_map)[revealed]]
+    return Parting(together, _grid(cell), _grid(moved))
+
+
+def _grid(cell: Tensor) -> list[str]:
+    counts = torch.bincount(cell, minlength=PHASES * BINS).view(PHASES, BINS)
+    return [_line(row) for row in counts.tolist()]
+
+
+def _recorded(run: Rollout, row: int) -> Recording:
+    thousandths = (run.confidence[row] * 1000).round().tolist()
+    return Recording(
+        reward=round(float(run.reward[row]), 6),
+        tokens=_line(run.tokens[row].tolist()),
+        steps=_line(run.step_map[row].tolist()),
+        confidence=_line("-" if value != value else int(value) for value in thousandths),
+    )
+
+
+def _line(values: Any) -> str:
+    return " ".join(map(str, values))

@@ -1,0 +1,181 @@
+"""The verdict: what a result card allows to be done with a learned order, and why.
+
+The paper's deployment rule as a program. The rules are asked in this order; the first that fits decides:
+
+    fall back            the policy changes no decision (guidance 0, or no evidence)
+    do not promote       decisions change, every output is exactly the reference's, and there are at least 60
+    do not promote       the whole paired interval is below 0
+    fall back            no gain: the lower end of the paired interval, widened for the policies tried, is not above 0
+    fall back            the gain was seen on the fit or select split only
+    fall back            aliased: shuffled values do as well
+    fall back            it takes more model calls, and the best of as many reference paths does as well
+    report rollout cost  it takes more model calls than the reference, or its values are estimated prompt by prompt
+    apply                otherwise: a significant paired gain on problems that chose nothing, at equal model calls
+
+With k policies on one test split, the best of them is a choice. Their intervals are widened as normal ones would be,
+
+    low_k = low − (δ − low) · (z(1 − 0.025/k) / z(0.975) − 1),
+
+so that all of them together are wrong as rarely as one alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from statistics import NormalDist
+from typing import Any
+
+from dprm.evaluate.ablations import SHUFFLED, ablation_name
+from dprm.evaluate.card import Arm, Card
+from dprm.fit.cost import Cost
+
+APPLY, FALL_BACK, DO_NOT_PROMOTE, REPORT_COST = "apply", "fall back", "do not promote", "report rollout cost"
+VERDICTS = (APPLY, FALL_BACK, DO_NOT_PROMOTE, REPORT_COST)
+# Splits on which policies are made or chosen: a gain there has yet to be tested.
+CHOOSING = ("train", "fit", "select")
+# Estimators whose values belong to one prompt and are paid for at every decoding.
+LOCAL = ("montecarlo",)
+# More calls than this share of the reference's are a cost, not rounding.
+EQUAL_CALLS = 1.01
+# Outputs do not change if none of n does and, at 95 %, no more than this share can: 3/n, the rule of three.
+FEW_OUTPUTS = 0.05
+# Fewer decisions than this in ready cells: the table is sparse.
+ENOUGH_READY = 0.5
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One of `VERDICTS` about one policy.
+
+    Attributes:
+        arm: the policy's arm in the card; None where no policy was compared.
+        reason: why, in a few words. evidence: the numbers it rests on, a line each.
+    """
+
+    verdict: str
+    reason: str
+    arm: str | None = None
+    evidence: tuple[str, ...] = ()
+
+    def facts(self) -> dict[str, Any]:
+        """For a card."""
+        return asdict(self) | {"evidence": list(self.evidence)}
+
+
+def policies(card: Card) -> list[str]:
+    """The arms that act on learned values, without their ablations."""
+    learned = (name for name, arm in card.arms.items() if arm.policy is not None or "estimator" in arm.fit)
+    return [name for name in learned if card.arms[name].ablates is None and name != card.reference]
+
+
+def judge(card: Card, tries: int | None = None) -> Verdict:
+    """The verdict on a card: that of a policy that can be used, or else of the one with the largest difference.
+
+    Args:
+        tries: how many policies were tried in all, if more than the card shows.
+    """
+    names = policies(card)
+    if not names:
+        return Verdict(FALL_BACK, "no learned order was compared")
+    found = [judge_policy(card, name, tries or len(names)) for name in names]
+    return max(found, key=lambda one: (_usable(one), card.arms[one.arm or ""].delta or 0.0))
+
+
+def judge_cards(cards: dict[str, Card]) -> tuple[Verdict, dict[str, Verdict]]:
+    """The verdict on a host and on each of its cards.
+
+    Cards of the test split count before others. The policies of all of them together are what was tried.
+    """
+    tested = {name: card for name, card in cards.items() if card.split not in CHOOSING and policies(card)}
+    tries = max(1, sum(len(policies(card)) for card in tested.values()))
+    each = {name: judge(card, tries if name in tested else None) for name, card in cards.items()}
+    deciding = [each[name] for name in tested] or [one for one in each.values() if one.arm] or list(each.values())
+    if not deciding:
+        return Verdict(FALL_BACK, "there is no result card"), each
+    return max(deciding, key=lambda one: (_usable(one), one.verdict == DO_NOT_PROMOTE)), each
+
+
+def judge_policy(card: Card, name: str, tries: int = 1) -> Verdict:
+    """The verdict on one policy of a card, among `tries`."""
+    verdict, reason = _rule(card, name, tries)
+    return Verdict(verdict, reason, name, tuple(_evidence(card, name, tries)))
+
+
+def lower_end(arm: Arm, tries: int = 1) -> float:
+    """Lower end of the paired interval of an arm, widened for `tries`; see the module."""
+    if arm.delta is None or arm.delta_low is None:
+        raise ValueError("this arm is the reference: it has no difference to itself")
+    z = NormalDist().inv_cdf
+    wider = z(1 - 0.025 / tries) / z(0.975) - 1
+    return arm.delta_low - (arm.delta - arm.delta_low) * wider
+
+
+def _usable(one: Verdict) -> int:
+    return {APPLY: 2, REPORT_COST: 1}.get(one.verdict, 0)
+
+
+def _rule(card: Card, name: str, tries: int) -> tuple[str, str]:
+    arm, reference = card.arms[name], card.arms[card.reference]
+    if arm.guidance == 0 or (arm.changed == 0 and not arm.differs):
+        return FALL_BACK, "the policy is the host's own order"
+    if arm.differs == 0 and 3 / card.count <= FEW_OUTPUTS:
+        return DO_NOT_PROMOTE, "decisions change, outputs do not"
+    if arm.delta_high is not None and arm.delta_high < 0:
+        return DO_NOT_PROMOTE, "a significant loss"
+    if lower_end(arm, tries) <= 0:
+        return FALL_BACK, f"no gain on {card.split}" + ("; the table is sparse" if arm.ready < ENOUGH_READY else "")
+    if card.split in CHOOSING:
+        return FALL_BACK, f"a gain on {card.split}, not yet tested"
+    if _aliased(card, name):
+        return FALL_BACK, "aliased: shuffled values do as well"
+    if arm.nfe > EQUAL_CALLS * reference.nfe or arm.fit.get("estimator") in LOCAL:
+        if any(control.mean >= arm.mean for control in _controls(card, arm)):
+            return FALL_BACK, "the reference does as well at equal model calls"
+        return REPORT_COST, f"a gain at {arm.nfe / reference.nfe:.2f} times the model calls"
+    return APPLY, "a significant gain at equal model calls"
+
+
+def _aliased(card: Card, name: str) -> bool:
+    """Whether shuffled values are at least as good, or gain too and cannot be told from the policy's."""
+    shuffled = card.arms.get(ablation_name(name, SHUFFLED))
+    if shuffled is None or shuffled.gap is None or shuffled.gap_low is None:
+        return False
+    gains = shuffled.delta_low is not None and shuffled.delta_low > 0
+    return shuffled.gap <= 0 or (gains and shuffled.gap_low <= 0)
+
+
+def _controls(card: Card, arm: Arm) -> list[Arm]:
+    """Arms of several reference paths at no more calls than this one, but for rounding."""
+    return [other for other in card.arms.values() if "control" in other.fit and other.nfe <= EQUAL_CALLS * arm.nfe]
+
+
+def _evidence(card: Card, name: str, tries: int) -> Iterator[str]:
+    arm = card.arms[name]
+    interval = f"{arm.delta:+.3f} [{arm.delta_low:+.3f}, {arm.delta_high:+.3f}]"
+    yield f"difference to {card.reference}: {interval} on {card.count:,} problems of {card.split}"
+    if tries > 1:
+        yield f"lower end widened for {tries} policies: {lower_end(arm, tries):+.3f}"
+    yield (
+        f"decisions: {arm.changed:.1%} are not the host's own; {arm.ready:.0%} in ready cells, mean gate {arm.gate:.2f}"
+    )
+    yield _terminals(card, arm)
+    for title, other in card.arms.items():
+        if other.ablates == name and other.gap is not None:
+            gap = f"{other.gap:+.3f} [{other.gap_low:+.3f}, {other.gap_high:+.3f}]"
+            yield f"{title.removeprefix(f'{name}, ')}: {other.delta:+.3f}; the policy is {gap} above it"
+    yield f"model calls a problem: {arm.nfe:.1f}, {card.reference} {card.arms[card.reference].nfe:.1f}"
+    for control in _controls(card, arm):
+        yield f"{control.fit['control']}: mean {control.mean:.3f} at {control.nfe:.1f} calls, the policy {arm.mean:.3f}"
+    cost = Cost.of_notes(arm.fit)
+    if cost != Cost():
+        yield f"the fit took {cost.rollouts:,} rollouts, {cost.branches:,} branches, {cost.calls:,} model calls"
+
+
+def _terminals(card: Card, arm: Arm) -> str:
+    if arm.differs is None:
+        return "outputs: not compared in this card"
+    if arm.differs == 0:
+        most = min(1.0, 3 / card.count)
+        return f"outputs: all {card.count:,} exactly as under {card.reference} (at most {most:.2%} others)"
+    return f"outputs: {arm.differs:.1%} differ from those of {card.reference}"

@@ -1,0 +1,98 @@
+"""`dprm audit`, as a person meets it."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import dprm
+from dprm.cli import app
+from dprm.evaluate.compare import compare
+from tests.draws import taught
+from tests.toy_host import ToyHost
+
+runner = CliRunner()
+
+
+@pytest.fixture
+def card(tmp_path):
+    host = ToyHost()
+    orders = {"confidence": dprm.Order(), "learned": taught(dprm.Order(phases=2, bins=4), 1)}
+    made, _ = compare(host, host.problems("test", 20), orders, fits={"learned": {"estimator": "onpolicy"}})
+    made.host = "dmpo"
+    made.save(tmp_path / "card.json")
+    return made
+
+
+def test_a_card_is_judged_with_its_evidence(card, tmp_path):
+    shown = runner.invoke(app, ["audit", str(tmp_path / "card.json")])
+    assert shown.exit_code == 0, shown.output
+    assert f"learned: {card.verdict['verdict']}, {card.verdict['reason']}" in shown.output
+    assert "difference to confidence" in shown.output
+    assert "late reveals in low-confidence bins: confidence" in shown.output
+    assert "all orders end alike" in shown.output
+    said = json.loads(runner.invoke(app, ["audit", str(tmp_path / "card.json"), "--json"]).stdout)
+    assert said["verdict"] == card.verdict["verdict"]
+    assert said["cards"]["card.json"]["evidence"] == card.verdict["evidence"]
+
+
+def test_a_host_is_judged_by_its_cards(card, tmp_path):
+    shown = runner.invoke(app, ["audit", "dmpo", "--results", str(tmp_path)])
+    assert shown.exit_code == 0, shown.output
+    assert f"dmpo: {card.verdict['verdict']}" in shown.output
+    assert "card.json: 20 problems of test" in shown.output
+
+
+def test_what_cannot_be_judged_ends_with_exit_code_2(tmp_path):
+    (tmp_path / "other.json").write_text("{}")
+    for what, message in [
+        (["nothing"], "neither a host"),
+        ([], "expected a host"),
+        ([str(tmp_path / "other.json")], "is not a result card"),
+        (["dmpo", "--results", str(tmp_path)], "holds no card of dmpo"),
+    ]:
+        shown = runner.invoke(app, ["audit", *what])
+        assert shown.exit_code == 2, shown.output
+        assert message in shown.output.replace("\n", " ")
+
+
+def test_hosts_show_the_verdict_of_their_committed_cards():
+    listed = {entry["name"]: entry["verdict"] for entry in json.loads(runner.invoke(app, ["hosts", "--json"]).stdout)}
+    for name, verdict in listed.items():
+        said = runner.invoke(app, ["audit", name, "--json"])
+        assert verdict == (json.loads(said.stdout)["verdict"] if said.exit_code == 0 else None)
+
+
+def test_a_calibration_writes_its_card_and_says_which_limits_hold(tmp_path, monkeypatch):
+    from dprm.evaluate.calibration import World
+    from dprm.evaluate.verdict import Verdict
+
+    never = World("never", lambda seed: Verdict("fall back", ""), most=0.05)
+    monkeypatch.setattr("dprm.cli.calibration.simulated_worlds", lambda: [never])
+    monkeypatch.setattr("dprm.cli.calibration.chain_worlds", list)
+    out = tmp_path / "calibration.json"
+    shown = runner.invoke(app, ["audit", "--calibrate", "--studies", "1", "--out", str(out)])
+    assert shown.exit_code == 0, shown.output
+    assert json.loads(out.read_text())["worlds"][0]["studies"] == 10
+    always = World("always", lambda seed: Verdict("apply", ""), most=0.05)
+    monkeypatch.setattr("dprm.cli.calibration.simulated_worlds", lambda: [always])
+    missed = runner.invoke(app, ["audit", "--calibrate", "--studies", "1", "--json"])
+    assert missed.exit_code == 1
+    assert json.loads(missed.stdout)["worlds"][0]["holds"] is False
+
+
+def test_compare_adds_ablations_and_a_control(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("dprm.hosts.load", lambda name, device="cpu": ToyHost())
+    taught(dprm.Order(phases=2, bins=4), 1).policy(host="toy", rollouts="12").save(tmp_path / "mine.dprm")
+    how = ["compare", "toy", "--orders", "confidence", "--limit", "8", "--policy", "mine.dprm", "--ablate"]
+    shown = runner.invoke(app, [*how, "--best-of", "3", "--out", "card.json"])
+    assert shown.exit_code == 0, shown.output
+    arms = json.loads((tmp_path / "card.json").read_text())["arms"]
+    ablated = {name for name, arm in arms.items() if arm["ablates"] == "mine"}
+    assert ablated == {f"mine, {what}" for what in ("shuffled values", "gate/count only", "reward only", "uniform")}
+    assert arms["mine"]["fit"]["rollouts"] == "12"
+    assert arms["confidence, best of 3"]["nfe"] == 3 * arms["confidence"]["nfe"]
+    assert arms["confidence, best of 3"]["mean"] >= arms["confidence"]["mean"]
+    again = runner.invoke(app, [*how, "--best-of", "3", "--json"])
+    assert json.loads(again.stdout)["arms"].keys() == arms.keys()

@@ -1,0 +1,122 @@
+"""Ablations take one thing away and nothing else."""
+
+import pytest
+import torch
+
+import dprm
+from dprm.evaluate.ablations import (
+    GATE_ONLY,
+    NO_SHORTLIST,
+    REWARD_ONLY,
+    SHUFFLED,
+    UNIFORM,
+    gate_only,
+    no_shortlist,
+    reward_only,
+    shuffled_values,
+    uniform,
+    with_ablations,
+)
+from dprm.evaluate.compare import compare
+from tests.draws import candidates, logits, taught
+from tests.toy_host import ToyHost
+
+READING = dprm.read(logits(0, 8, 40, 5))
+FLAGS = candidates(0, 8, 40)
+
+
+def learned(**setting):
+    return taught(dprm.Order(phases=2, bins=8, **setting), 3, share=0.7)
+
+
+def picked(order, seed=0):
+    return order.select(READING, FLAGS, budget=3, progress=0.2, seed=seed)
+
+
+def test_shuffling_permutes_the_values_of_cells_with_evidence_and_keeps_the_gate():
+    order = learned()
+    whole, mixed = order.table(), shuffled_values(order, 1).table()
+    known = whole.support > 0
+    assert torch.equal(mixed.support, whole.support)
+    assert torch.equal(mixed.value[known].sort().values, whole.value[known].sort().values)
+    assert not torch.equal(mixed.value, whole.value)
+    assert bool((mixed.value[~known] == 0).all())
+    assert torch.equal(shuffled_values(order, 1).table().value, mixed.value)
+    assert not torch.equal(shuffled_values(order, 2).table().value, mixed.value)
+    assert shuffled_values(order).guidance == order.guidance
+
+
+def test_gate_only_draws_shortlists_and_takes_the_surest_of_them():
+    order = gate_only(learned(shortlist=(8, 8, 1)))
+    choice = picked(order)
+    assert torch.equal(choice.score, choice.log_psi)
+    assert bool(choice.changed.any())
+    plain = dprm.Order(phases=2, bins=8, rule="shortlist_top_m", shortlist=(8, 8, 1), explore=True)
+    assert torch.equal(choice.mask, picked(plain).mask)
+    everything = picked(gate_only(learned(shortlist=(40, 40, 1))))
+    host = picked(dprm.Order())
+    assert torch.allclose((READING.confidence * everything.mask).sum(1), (READING.confidence * host.mask).sum(1))
+
+
+def test_no_shortlist_takes_the_largest_scores():
+    order = learned(rule="soft_bon")
+    choice = picked(no_shortlist(order))
+    hidden = choice.score.masked_fill(~FLAGS, -torch.inf)
+    for row in range(8):
+        lowest = hidden[row][choice.mask[row]].min() if choice.mask[row].any() else torch.inf
+        assert bool((hidden[row][~choice.mask[row] & FLAGS[row]] <= lowest + 1e-6).all())
+    assert torch.equal(choice.mask, picked(no_shortlist(order), seed=9).mask)
+
+
+def test_reward_only_scores_by_the_tilt_alone():
+    order = learned()
+    choice = picked(reward_only(order))
+    assert bool((choice.log_psi == 0).all())
+    bonus = order.select(READING, FLAGS, 3, 0.2)
+    assert torch.allclose(choice.score, bonus.score - bonus.log_psi, atol=1e-5)
+
+
+def test_uniform_knows_nothing():
+    assert uniform(learned()).policy().digest == dprm.Order(signal="random").policy().digest
+
+
+def test_an_own_signal_stays_with_the_ablation():
+    def mine(reading):
+        return reading.margin
+
+    order = learned(signal=mine)
+    choice = picked(shuffled_values(order))
+    assert torch.allclose(choice.log_psi, picked(order).log_psi)
+    assert bool((picked(reward_only(order)).log_psi == 0).all())
+
+
+def test_what_would_act_alike_is_not_added_twice():
+    orders = {"confidence": dprm.Order(), "random": dprm.Order(signal="random"), "dprm": learned()}
+    every, of = with_ablations(orders, ["dprm"])
+    assert list(every) == [*orders, *(f"dprm, {what}" for what in (SHUFFLED, GATE_ONLY, REWARD_ONLY))]
+    assert set(of.values()) == {"dprm"}
+    del orders["random"]
+    orders["dprm"] = learned(rule="soft_bon")
+    every, _ = with_ablations(orders, ["dprm"])
+    assert {f"dprm, {NO_SHORTLIST}", f"dprm, {UNIFORM}"} <= every.keys()
+    assert with_ablations(orders, []) == (orders, {})
+
+
+def test_a_card_pairs_every_ablation_with_its_policy(tmp_path):
+    host = ToyHost()
+    good = dprm.Order(phases=4, bins=16, beta=2.0, ready=1)
+    cell = 9  # first phase, confidence .58 → bin 9: the positions that lead to 1111
+    stats = dprm.Stats(good.cells, 2.0, (-1.0, 1.0), centred=True)
+    stats.add(torch.tensor([cell, cell, 11, 11]), torch.tensor([0.9, 0.9, -0.9, -0.9]))
+    good.merge(stats)
+    swapping = next(seed for seed in range(20) if shuffled_values(good, seed).table().value[cell] < 0)
+    orders, of = with_ablations({"confidence": dprm.Order(), "dprm": good}, ["dprm"], seed=swapping)
+    card, found = compare(host, host.problems("test", 60), orders, ablates=of, folder=tmp_path)
+    assert card.arms["dprm"].mean == 1.0
+    for name in of:
+        arm = card.arms[name]
+        assert arm.ablates == "dprm"
+        assert arm.gap == pytest.approx(1.0 - float(found[name].reward.mean()))
+    assert (tmp_path / "dprm, gate count only.rollout").is_file()
+    assert card.arms["dprm, shuffled values"].mean == 0.0
+    assert card.verdict["verdict"] == "apply"
