@@ -20,6 +20,7 @@ def test_a_number_that_is_not_the_cards_is_noticed(tmp_path):
     card, _ = compare(ToyHost(), ToyHost().problems("test", 40), orders)
     card.save(tmp_path / "results" / "toy.json")
     (tmp_path / "results" / "other.json").write_text(json.dumps({"rows": []}))
+    (tmp_path / "results" / "study.json").write_text(json.dumps({"kind": "study", "arms": {}}))
     (tmp_path / "README.md").write_text(f"# Toy\n\n{START}\n{END}\n\nEnd.\n")
     assert list(cards_in(tmp_path / "results")) == ["toy.json"]
     assert main(tmp_path, check=True) == 1

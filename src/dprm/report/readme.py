@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
 from dprm.evaluate.card import Card
+from dprm.evaluate.study import KIND
 
 START, END = "<!-- results -->", "<!-- /results -->"
 
@@ -34,10 +36,11 @@ def table(cards: dict[str, Card]) -> str:
 
 
 def cards_in(folder: Path) -> dict[str, Card]:
-    """The comparisons among the files of a folder, by file name."""
+    """The comparisons among the files of a folder, by file name; studies have arms too, and tables of their own."""
     found = {}
     for path in sorted(folder.glob("*.json")):
-        if '"arms"' in path.read_text():
+        data = json.loads(path.read_text())
+        if "arms" in data and data.get("kind") != KIND:
             found[path.name] = Card.load(path)
     return found
 

@@ -1,0 +1,34 @@
+"""`dprm report`: result cards and policies as one page to look at, to print and to send."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dprm.cli.failure import clear_errors
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Result cards, study cards and policy files.")],
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
+    title: Annotated[str, typer.Option(help="The heading of the page.")] = "Which position next?",
+) -> None:
+    """Write one **self-contained page**: comparisons with intervals, replays, maps, curves; it needs no network.
+
+    Give it cards (`dprm compare --out`, `dprm study --out`) and policies (`dprm fit`), for example
+    `dprm report results/dmpo.json runs/dmpo.dprm`. Policies that are states of one fit show the radius over time.
+    """
+    with clear_errors("report"):
+        try:
+            from dprm.report.page import page
+        except ImportError as error:
+            raise ValueError(f'{error}: install what charts need with `pip install "dprm[report]"`') from None
+        from dprm.order.files import write_whole
+        from dprm.report.runs import read_run
+        from dprm.report.visible import visible
+
+        html = page([read_run(path) for path in runs], visible(title)).encode()
+        write_whole(out, html)
+    typer.echo(f"{out}: {len(html):,} bytes, {len(runs)} {'run' if len(runs) == 1 else 'runs'}")

@@ -1,0 +1,103 @@
+"""The comparison: every order's mean reward and its paired difference to the reference, as points with intervals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair
+
+from dprm.evaluate.card import Arm, Card
+from dprm.report.charts import INK, WIDTH, colour, data, figure
+from dprm.report.parts import Figure, Section, Table
+
+# Orders whose calls differ by less cost the same.
+EQUAL_CALLS = 1.01
+
+
+def comparison(card: Card, colours: dict[str, str]) -> Section:
+    """Means, differences and the whole table."""
+    means = [_point(name, arm.mean, arm.low, arm.high) for name, arm in card.arms.items()]
+    deltas = [
+        _point(name, arm.delta or 0.0, arm.delta_low or 0.0, arm.delta_high or 0.0) for name, arm in card.arms.items()
+    ]
+    figures = [intervals(means, colours, "mean reward", f"Mean reward with its 95 % interval, {card.count} problems.")]
+    if len(deltas) > 1:
+        caption = (
+            f"Paired difference to {card.reference}, with its 95 % interval: clear of the line where it is settled."
+        )
+        figures.append(intervals(deltas, colours, f"difference to {card.reference}", caption, zero=True))
+    calls = [arm.nfe for arm in card.arms.values()]
+    if max(calls) > EQUAL_CALLS * min(calls):
+        figures.append(_costs(card, colours))
+    return Section(
+        "Comparison",
+        f"Every order decoded the same {card.count} problems of {card.split} with one model; differences are paired.",
+        figures,
+        [_table(card, colours)],
+    )
+
+
+def intervals(
+    points: list[dict[str, Any]], colours: dict[str, str], title: str, caption: str, zero: bool = False
+) -> Figure:
+    """Points with bars, one line an order; `zero` draws the line of no difference."""
+    names = [point["order"] for point in points]
+    base = altair.Chart(data(points)).encode(
+        y=altair.Y("order:N", sort=None, title=None, axis=altair.Axis(ticks=False, domain=False, labelColor=INK)),
+        color=colour("order", colours, names),
+    )
+    scale = altair.Scale(zero=zero, nice=True, padding=8)
+    bars = base.mark_rule(strokeWidth=2.5, strokeCap="round").encode(
+        x=altair.X("low:Q", title=title, scale=scale, axis=altair.Axis(tickCount=4)), x2="high:Q"
+    )
+    dots = base.mark_point(filled=True, size=110, opacity=1).encode(x="estimate:Q")
+    layers = bars + dots
+    if zero:
+        layers = altair.Chart(data([{"none": 0}])).mark_rule(stroke=INK, strokeWidth=1).encode(x="none:Q") + layers
+    return figure(layers.properties(width=WIDTH - 120, height=altair.Step(30)), caption)
+
+
+def _costs(card: Card, colours: dict[str, str]) -> Figure:
+    rows = [{"order": name, "calls": arm.nfe, "reward": arm.mean} for name, arm in card.arms.items()]
+    base = altair.Chart(data(rows)).encode(
+        x=altair.X("calls:Q", title="model calls a problem", scale=altair.Scale(zero=False, nice=False, padding=24)),
+        y=altair.Y("reward:Q", title="mean reward", scale=altair.Scale(zero=False, nice=False, padding=24)),
+    )
+    dots = base.mark_point(filled=True, size=110, opacity=1).encode(color=colour("order", colours, list(card.arms)))
+    words = base.mark_text(align="left", dx=9, dy=-7).encode(text="order:N")
+    chart = (dots + words).properties(width=WIDTH - 70, height=220)
+    return figure(chart, "Mean reward against its cost in model calls: these orders do not cost the same.")
+
+
+def _point(name: str, estimate: float, low: float, high: float) -> dict[str, Any]:
+    return {"order": name, "estimate": estimate, "low": low, "high": high}
+
+
+def _table(card: Card, colours: dict[str, str]) -> Table:
+    columns = [
+        "order",
+        "solved",
+        "reward",
+        f"difference to {card.reference}",
+        "calls",
+        "changed",
+        "in ready cells",
+        "gate",
+    ]
+    rows = [_row(name, arm) for name, arm in card.arms.items()]
+    return Table("Every order", columns, rows, colours, folded=False)
+
+
+def _row(name: str, arm: Arm) -> list[str]:
+    difference = "–" if arm.delta is None else f"{arm.delta:+.3f} [{arm.delta_low:+.3f}, {arm.delta_high:+.3f}]"
+    learned = arm.policy is not None
+    return [
+        name,
+        f"{arm.solved:.1%}",
+        f"{arm.mean:.3f}",
+        difference,
+        f"{arm.nfe:.1f}",
+        f"{arm.changed:.0%}" if learned else "–",
+        f"{arm.ready:.0%}" if learned else "–",
+        f"{arm.gate:.2f}" if learned else "–",
+    ]

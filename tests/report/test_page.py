@@ -1,0 +1,171 @@
+"""The page says what the runs say, and nothing that a host writes becomes markup."""
+
+import dataclasses
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+from typer.testing import CliRunner
+
+import dprm
+from dprm.cli import app
+from dprm.evaluate.card import Card
+from dprm.evaluate.compare import compare
+from dprm.order.files import read_tensors, write_tensors
+from dprm.report.colours import COUNT, order_colours
+from dprm.report.page import page
+from dprm.report.pareto import front
+from dprm.report.runs import Learned, Run, read_run
+from dprm.report.visible import all_visible, visible
+from tests.draws import taught
+from tests.toy_host import ToyHost
+
+HOST = ToyHost()
+ORDERS = {"confidence": dprm.Order(), "random": dprm.Order(signal="random")}
+
+
+@pytest.fixture(scope="module")
+def card() -> Card:
+    return compare(HOST, HOST.problems("test", 24), ORDERS, command="dprm compare toy")[0]
+
+
+@pytest.fixture(scope="module")
+def html(card) -> str:
+    return page([Run("toy", card)])
+
+
+class Elements(HTMLParser):
+    """Every element that a page opens, and its headings."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.opened, self.headings, self._inside = [], [], False
+        self.feed(html)
+
+    def handle_starttag(self, tag, attributes):
+        self.opened.append((tag, dict(attributes)))
+        self._inside = tag == "h3"
+
+    def handle_data(self, data):
+        if self._inside:
+            self.headings.append(data)
+            self._inside = False
+
+
+def headings(*contents):
+    return Elements(page([Run("run", content) for content in contents])).headings
+
+
+def test_a_comparison_shows_the_numbers_of_its_card(card, html):
+    arm = card.arms["random"]
+    assert f"{arm.delta:+.3f} [{arm.delta_low:+.3f}, {arm.delta_high:+.3f}]" in html
+    assert f"{arm.solved:.1%}" in html
+    assert "dprm compare toy" in html
+    assert Elements(html).headings == ["Comparison", "Replay", "Which decisions changed"]
+
+
+def test_sections_appear_only_where_there_is_something_to_show(card):
+    bare = dataclasses.replace(card, replays=None, partings={})
+    assert headings(bare) == ["Comparison"]
+    wishes = {"objectives": {"confidence": {"quality": 1.0, "ease": 0.0}, "random": {"quality": 0.5, "ease": 0.5}}}
+    assert headings(dataclasses.replace(bare, notes=wishes)) == ["Comparison", "Preferences"]
+
+
+def test_the_page_needs_nothing_from_outside(html):
+    assert len(html) < 3_000_000
+    for tag, attributes in Elements(html).opened:
+        assert tag not in ("iframe", "img", "object", "embed")
+        for name in ("src", "href", "xlink:href", "action"):
+            assert attributes.get(name, "#").startswith(("#", "data:,")), (tag, attributes)
+    assert "@import" not in html
+    assert "url(" not in html
+
+
+def test_a_page_that_would_be_too_large_is_refused(card, monkeypatch):
+    monkeypatch.setattr("dprm.report.page.LARGEST", 10_000)
+    with pytest.raises(ValueError, match=r"1 runs has [\d,]+ bytes, more than 10,000"):
+        page([Run("toy", card)])
+
+
+def test_nothing_a_host_writes_becomes_markup(hostile_page):
+    html = hostile_page.read_text()
+    opened = Elements(html).opened
+    # One script of the page, one block of data for the one replay.
+    assert [attributes.get("type") for tag, attributes in opened if tag == "script"] == ["application/json", None]
+    assert not [tag for tag, _ in opened if tag in ("img", "b", "u")]
+    assert not [name for _, attributes in opened for name in attributes if name.startswith("on")]
+    assert "&lt;script&gt;" in html
+    assert not re.search("[\u200f\u202e\u2067]|\\\\u20(0f|2e|67)", html)
+    assert "⟨U+202E⟩" in html
+
+
+@pytest.mark.parametrize("text", ["plain ä 漢 שלום", "", " ", "a<b&c"])
+def test_text_that_only_shows_is_left_alone(text):
+    assert visible(text) == text
+
+
+def test_marks_that_act_are_written_out_in_keys_and_values():
+    assert visible("a\u202eb\x00\n\ud800") == "a⟨U+202E⟩b⟨U+0000⟩⏎⟨U+D800⟩"
+    assert all_visible({"\u200f": ["\x07", 1, None]}) == {"⟨U+200F⟩": ["⟨U+0007⟩", 1, None]}
+
+
+def test_an_order_has_one_colour_and_the_reference_is_neutral(card):
+    many = dataclasses.replace(card, reference="z", arms=dict.fromkeys("abcdefghijkz", card.arms["random"]))
+    colours = order_colours([Run("one", many), Run("two", card)])
+    assert colours["z"] == "var(--order-0)"
+    assert list(colours.values()).count("var(--order-0)") == 1
+    assert set(colours.values()) == {f"var(--order-{index})" for index in range(COUNT)}
+
+
+def test_a_policy_shows_its_cells_and_several_show_the_radius_over_time():
+    first = taught(dprm.Order(phases=2, bins=3, aux=2, ready=400), 1).policy(host="toy")
+    runs = [Run(name, Learned({**first.header, "digest": first.digest}, first)) for name in ("early", "late")]
+    html = page(runs[:1])
+    assert Elements(html).headings == ["Values and readiness", "Radius"]
+    assert "Radius over time" not in html
+    assert html.count(">state ") == 2
+    events = [
+        int(n) for n in re.findall(r"<td><bdi>([+-]\d\.\d{4})</bdi></td><td><bdi>(\d+)</bdi>", html) for n in n[1:]
+    ]
+    assert sum(events) == int(first.table.support.sum())
+    # Numbers that people read are not shortened with the coordinates.
+    assert ">0.001</text>" in html
+    assert "Radius over time" in page(runs)
+
+
+def test_a_policy_of_another_kind_shows_its_header_only(tmp_path):
+    taught(dprm.Order(), 1).policy(host="toy").save(tmp_path / "table.dprm")
+    tensors, header = read_tensors(tmp_path / "table.dprm", "dprm.policy")
+    write_tensors(tmp_path / "head.dprm", tensors, {**header, "values": "head"})
+    run = read_run(tmp_path / "head.dprm")
+    assert Elements(page([run])).headings == []
+    assert "head" in page([run])
+
+
+def test_orders_of_different_cost_are_shown_against_it(card, html):
+    assert "cost in model calls" not in html
+    dear = {**card.arms, "random": dataclasses.replace(card.arms["random"], nfe=8.0)}
+    assert "cost in model calls" in page([Run("toy", dataclasses.replace(card, arms=dear))])
+
+
+def test_the_front_holds_what_no_other_point_reaches_in_both():
+    assert front([(0, 3), (1, 2), (1, 1), (2, 2), (3, 0), (0, 3)]) == [(0, 3), (2, 2), (3, 0)]
+    assert front([(1, 1)]) == [(1, 1)]
+
+
+def test_the_command_writes_one_file_and_says_what_it_cannot_read(card, tmp_path):
+    runner = CliRunner()
+    card.save(tmp_path / "toy.json")
+    out = tmp_path / "report.html"
+    shown = runner.invoke(app, ["report", str(tmp_path / "toy.json"), "--out", str(out), "--title", "A <title>"])
+    assert shown.exit_code == 0, shown.output
+    assert "<h1>A &lt;title&gt;</h1>" in out.read_text()
+    for name, content in {"other.json": json.dumps({"rows": []}), "broken.json": "{", "noise.dprm": "zzz"}.items():
+        (tmp_path / name).write_text(content)
+        shown = runner.invoke(app, ["report", str(tmp_path / name), "--out", str(tmp_path / "no.html")])
+        assert shown.exit_code == 2
+        assert name in shown.output
+    assert runner.invoke(app, ["report", str(tmp_path / "missing.json")]).exit_code == 2
+    assert "self-contained" in runner.invoke(app, ["report", "--help"]).output
+    assert not (tmp_path / "no.html").exists()
