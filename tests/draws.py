@@ -14,7 +14,7 @@ settings.register_profile("dprm", deadline=None, max_examples=60, print_blob=Tru
 settings.load_profile("dprm")
 
 RULES = ("top_m", "shortlist_top_m", "soft_bon")
-SIGNALS = ("confidence", "odds", "margin", "entropy", "random", "left_to_right", "halton", "position_weighted", "stable")
+SIGNALS = tuple(dprm.order.SIGNALS)
 
 seeds = st.integers(0, 2**31 - 1)
 

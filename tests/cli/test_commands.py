@@ -72,7 +72,7 @@ def toy(monkeypatch):
 
 def test_fit_and_compare_work_together(toy, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    fitted = runner.invoke(app, ["fit", "toy", "--rounds", "6", "--prompts", "4", "--samples", "16", "--beta", "2"])
+    fitted = runner.invoke(app, ["fit", "toy", "--paths", "600", "--select", "40"])
     assert fitted.exit_code == 0, fitted.output
     how = [
         "compare",

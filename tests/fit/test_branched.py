@@ -116,7 +116,7 @@ def test_a_killed_head_fit_goes_on_to_the_same_policy(tmp_path):
 def test_a_head_that_was_taught_nothing_is_the_hosts_order():
     branches = BRANCHING.collect(HOST, HOST.problems("fit", 20), dprm.Order())
     branches.gain.zero_()
-    taught = teach(branches, HeadShape(4, 3), Lesson(epochs=3, rows=16))
+    taught = teach(branches, HeadShape(), Lesson(epochs=3, rows=16))
     assert taught.explained == 0.0
     assert taught.epochs == 0
     reading = dprm.read(torch.randn(5, 4, 2))

@@ -70,13 +70,6 @@ def test_a_prefix_changes_logits_but_gets_none():
     assert not torch.allclose(model(batch, prefix=prefix), model(batch))
 
 
-def test_logits_of_every_layer_end_with_those_of_the_last():
-    model, batch = small(depth=4), tokens()
-    layers = model(batch, stride=2)
-    assert layers.shape == (2, 4, 6, 7)
-    torch.testing.assert_close(layers[-1], model(batch))
-
-
 def test_tied_output_saves_one_matrix():
     assert small().parameter_count() - small(tied=True).parameter_count() == 7 * 32
 

@@ -2,11 +2,14 @@
 
 import typer
 
+from dprm.cli.audit import audit
 from dprm.cli.compare import compare
 from dprm.cli.demo import demo
 from dprm.cli.fit import fit
 from dprm.cli.hosts import hosts
 from dprm.cli.policy import policy
+from dprm.cli.report import report
+from dprm.cli.study import study
 from dprm.cli.theory import theory
 from dprm.cli.train import train
 
@@ -20,7 +23,7 @@ app = typer.Typer(
         "by what that choice does to the final reward."
     ),
 )
-for command in (demo, hosts, train, fit, compare, policy, theory):
+for command in (demo, hosts, train, fit, compare, study, audit, report, policy, theory):
     app.command()(command)
 
 

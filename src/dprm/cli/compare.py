@@ -29,7 +29,14 @@ def compare(
     ] = None,
     split: Annotated[str, typer.Option(help="Where problems come from: fit, select or test.")] = "test",
     limit: Annotated[int, typer.Option(min=1, help="How many problems.")] = 64,
+    difficulty: Annotated[
+        str | None, typer.Option(help="How hard: dmpo numbers (3-6), puma clues (22-25), puma_words steps (4).")
+    ] = None,
     width: Annotated[int | None, typer.Option(min=1, help="Positions revealed a step; default the host's own.")] = None,
+    ablate: Annotated[bool, typer.Option("--ablate", help="Add the ablations of every policy.")] = False,
+    best_of: Annotated[
+        int, typer.Option(min=1, help="Add the best of so many paths of the reference: a control for costly orders.")
+    ] = 1,
     seed: Annotated[int, typer.Option(help="Seed of problems, orders and intervals.")] = 0,
     rows: Annotated[int, typer.Option(min=1, help="Problems decoded together; changes the time, not the result.")] = 64,
     device: Annotated[str, typer.Option(help="Where the model runs: cpu, cuda.")] = "cpu",
@@ -45,12 +52,17 @@ def compare(
     from rich.console import Console
     from rich.progress import Progress
 
+    from dprm.evaluate.ablations import with_ablations
     from dprm.evaluate.compare import compare as run
     from dprm.hosts import load
 
     with clear_errors("compare"):
         chosen = load(host, device)
-        arms = _orders(orders, policy or [], host)
+        if difficulty is not None:
+            chosen = chosen.at(difficulty)
+        arms, fits = _orders(orders, policy or [], host)
+        reference = next(iter(arms))
+        arms, ablates = with_ablations(arms, list(fits) if ablate else [], seed)
         if problems is None:
             posed, name = chosen.problems(split, limit, seed), split
         else:
@@ -60,19 +72,30 @@ def compare(
                 typer.echo(f"left out: {problems}, {line}", err=True)
         with Progress(console=Console(stderr=True), transient=True) as bar:
             tasks = {arm: bar.add_task(arm, total=len(posed)) for arm in arms}
+
+            def on_batch(arm: str, done: int) -> None:
+                if arm not in tasks:
+                    tasks[arm] = bar.add_task(arm, total=len(posed))
+                bar.update(tasks[arm], completed=done)
+
             card, _ = run(
                 chosen,
                 posed,
                 arms,
-                reference=next(iter(arms)),
+                reference=reference,
                 split=name,
                 budget=width,
                 seed=seed,
                 rows=rows,
                 folder=work / f"compare-{host}",
                 command=" ".join(["dprm", *sys.argv[1:]]),
-                on_batch=lambda arm, done: bar.update(tasks[arm], completed=done),
+                fits=fits,
+                ablates=ablates,
+                best_of=best_of,
+                on_batch=on_batch,
             )
+        if difficulty is not None:
+            card.notes["difficulty"] = difficulty
         if out is not None:
             card.save(out)
     if as_json:
@@ -81,9 +104,11 @@ def compare(
         show(card)
 
 
-def _orders(names: str, policies: list[Path], host: str) -> dict[str, dprm.Order]:
+def _orders(names: str, policies: list[Path], host: str) -> tuple[dict[str, dprm.Order], dict[str, dict[str, str]]]:
+    """The orders by name, and for those of a policy what it says of its fit."""
     import dprm
 
+    fits = {}
     arms = {name.strip(): dprm.Order(signal=name.strip()) for name in names.split(",")}
     for path in policies:
         stored = dprm.Policy.load(path)
@@ -91,7 +116,8 @@ def _orders(names: str, policies: list[Path], host: str) -> dict[str, dprm.Order
         if fitted_for != host:
             raise ValueError(f"{path} was fitted for host {fitted_for}, not {host}: fit one with `dprm fit {host}`")
         arms[path.stem] = dprm.Order.from_policy(stored, rule="top_m")
-    return arms
+        fits[path.stem] = stored.notes
+    return arms, fits
 
 
 def show(card: Card) -> None:
@@ -114,3 +140,5 @@ def show(card: Card) -> None:
     console.print(f"{card.host}: {card.count} problems of {card.split}, budget {card.budget}, seed {card.seed}")
     console.print(f"Differences are paired, to {card.reference}; ms a problem.\n")
     console.print(table)
+    if card.verdict is not None and card.verdict["arm"] is not None:
+        console.print(f"\n{card.verdict['arm']}: {card.verdict['verdict']} ({card.verdict['reason']})", markup=False)

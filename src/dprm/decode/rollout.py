@@ -59,6 +59,7 @@ def run(
     budget: int | CountRule | None = None,
     temperature: float | None = None,
     seed: int | Tensor = 0,
+    until: int | None = None,
     on_step: OnStep | None = None,
 ) -> Result:
     """`decode` as the host does it; None takes its own budget and temperature."""
@@ -74,6 +75,7 @@ def run(
         aux=host.aux if order.cells.aux > 1 else None,
         temperature=host.temperature if temperature is None else temperature,
         seed=seed,
+        until=until,
         on_step=on_step,
     )
 
@@ -99,9 +101,7 @@ def batches(
         part = problems[start : start + rows]
         began = time.perf_counter()
         seeds = mix_rows(part.key, mix(seed))
-        result = run(
-            host, part.canvas, order, denoiser=model, budget=budget, temperature=temperature, seed=seeds
-        )
+        result = run(host, part.canvas, order, denoiser=model, budget=budget, temperature=temperature, seed=seeds)
         tokens = result.tokens.cpu()
         share = (time.perf_counter() - began) / len(part)
         yield (

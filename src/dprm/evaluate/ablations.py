@@ -11,6 +11,7 @@ An order whose values are worth something loses its gain in the first two, and n
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -28,8 +29,18 @@ UNIFORM = "uniform"
 
 
 def shuffled_values(order: Order, seed: int = 0) -> Order:
-    """The values permuted among the cells that have evidence; their evidence, and so the gate, stays."""
+    """The values permuted among the cells that have evidence; their evidence, and so the gate, stays.
+
+    Of a head the channels it sees with are permuted: the same network, looking at the wrong things.
+    """
     policy = order.policy()
+    if policy.head is not None:
+        head = copy.deepcopy(policy.head)
+        channels = head.around.weight.shape[1]
+        head.around.weight.copy_(
+            head.around.weight[:, torch.randperm(channels, generator=torch.Generator().manual_seed(seed))]
+        )
+        return _acting(replace(policy, head=head), order)
     value = policy.table.value.clone()
     known = (policy.table.support > 0).nonzero().squeeze(1)
     value[known] = value[known[torch.randperm(len(known), generator=torch.Generator().manual_seed(seed))]]

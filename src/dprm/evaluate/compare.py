@@ -127,7 +127,8 @@ class _Decoding:
     def _identity(self, order: Order, temperature: float | None, path: int) -> str:
         """What a kept batch belongs to: change anything that matters and it is another."""
         keys = hashlib.sha256(self.problems.key.cpu().numpy().tobytes()).hexdigest()
-        setting = (keys, order.policy().digest, order.explore, self.budget, self.seed, temperature, path)
+        model = getattr(self.host, "weights_digest", "")
+        setting = (keys, model, order.policy().digest, order.explore, self.budget, self.seed, temperature, path)
         return hashlib.sha256("|".join(map(str, setting)).encode()).hexdigest()[:16]
 
     def _file(self, folder: Path, name: str) -> Path:

@@ -41,8 +41,8 @@ class HeadFit:
     rounds: int = 3
     trials: int = 512
     guidances: tuple[float, ...] = (10.0, 30.0, 100.0)
-    width: int = 48
-    reach: int = 3
+    width: int = 64
+    reach: int = 4
     signal: str = "odds"
 
     def fit(
@@ -60,7 +60,7 @@ class HeadFit:
         notes = {"host": host.name, "estimator": "head", "problems": problems.digest, "setting": repr(self)}
         trials, rest = problems[: self.trials], problems[self.trials :]
         denoiser = host.denoiser()
-        shape = self._shape(host, problems)
+        shape = HeadShape(host.aux_states, self.width, self.reach)
         order, cost = self._order(host, None, 0.0), Cost()
         collected: list[Branches] = []
         for turn in range(self.rounds):
@@ -81,11 +81,6 @@ class HeadFit:
             if on_round is not None:
                 on_round(turn + 1, taught.explained)
         return policy
-
-    def _shape(self, host: Host, problems: Problems) -> HeadShape:
-        canvas = problems.canvas
-        vocabulary = 1 + max(int(canvas.max()), host.mask_id)
-        return HeadShape(canvas.shape[1], vocabulary, host.aux_states, self.width, reach=self.reach)
 
     def _order(self, host: Host, head: Head | None, guidance: float) -> Order:
         return Order(

@@ -56,7 +56,7 @@ class PolicyGradient:
     clip: float = 0.2
     penalty: float = 0.01
     width: int | None = None
-    head_width: int = 48
+    head_width: int = 64
     seed: int = 0
 
     def fit(
@@ -90,11 +90,9 @@ class _Learner:
 
     def __init__(self, setting: PolicyGradient, host: Host, problems: Problems):
         self.setting, self.host = setting, host
-        canvas = problems.canvas
-        vocabulary = 1 + max(int(canvas.max()), host.mask_id)
-        shape = HeadShape(canvas.shape[1], vocabulary, host.aux_states, setting.head_width)
+        shape = HeadShape(host.aux_states, setting.head_width)
         self.head = Head(shape, setting.seed, support=setting.rounds * setting.prompts * setting.samples)
-        self.head.to(canvas.device)
+        self.head.to(problems.canvas.device)
         self.optimiser = torch.optim.AdamW(self.head.parameters(), setting.rate, (0.9, 0.99), weight_decay=0.01)
         self.width = positions_a_step(host, setting.width)
         self.cost = Cost()

@@ -20,7 +20,6 @@ class Recipe:
         rate: peak learning rate. warm: steps of linear warm-up; the speed is measured meanwhile.
         decay: weight decay of matrices. clip: largest gradient norm. betas: of AdamW.
         average: decay of the weight average (EMA); younger averages forget faster: min(average, (1+s)/(10+s)).
-        stride: if not 0, the loss is the mean over the logits of every `stride`-th layer (see `Transformer.forward`).
         evaluations: how often the evaluation is run, evenly spread; the last one is at the end.
         teach_every: steps between two lessons of a mask law that learns.
         save_every: seconds between checkpoints. log_every: steps between log lines.
@@ -37,7 +36,6 @@ class Recipe:
     clip: float = 1.0
     betas: tuple[float, float] = (0.9, 0.98)
     average: float = 0.999
-    stride: int = 0
     evaluations: int = 6
     teach_every: int = 100
     save_every: float = 30.0

@@ -41,7 +41,7 @@ ENTRIES = {
             "response positions",
             "dprm.hosts.dmpo.host",
             "dmpo.safetensors",
-            "dprm train dmpo --law random --minutes 4 --device cuda --out weights/dmpo.safetensors",
+            "dprm train dmpo --law random --minutes 6 --device cuda --out weights/dmpo.safetensors",
         ),
         Entry(
             "puma",
@@ -49,7 +49,7 @@ ENTRIES = {
             "blank cells",
             "dprm.hosts.puma.host",
             "puma.safetensors",
-            "dprm train puma --law confidence --steps 800 --rows 64 --limit 128 --out weights/puma.safetensors",
+            "dprm train puma --law random --steps 3000 --rows 256 --device cuda --out weights/puma.safetensors",
         ),
         Entry(
             "puma_words",
@@ -57,7 +57,8 @@ ENTRIES = {
             "answer positions",
             "dprm.hosts.puma.word_host",
             "puma_words.safetensors",
-            "dprm train puma_words --law confidence --minutes 4 --device cuda --out weights/puma_words.safetensors",
+            "dprm train puma_words --law confidence --steps 3000 --rows 512 --device cuda"
+            " --out weights/puma_words.safetensors",
         ),
     )
 }

@@ -83,6 +83,8 @@ class Training:
         self._forward = torch.compile(model) if recipe.compiled else model
         if self.path.is_file():
             self._resume()
+        # Also without a checkpoint: a kill before the first one leaves a log.
+        _forget_after(self.folder / "log.jsonl", self.step)
 
     @property
     def path(self) -> Path:
@@ -126,8 +128,8 @@ class Training:
 
     def _update(self) -> tuple[Tensor, Tensor]:
         """One step: loss and gradient norm, without waiting for them."""
-        loss, total, logits = self._loss()
-        torch.autograd.backward(total)
+        loss, logits = self._loss()
+        torch.autograd.backward(loss)
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
         for group in self.optimiser.param_groups:
             group["lr"] = self.recipe.rate_at(self.step, self.steps)
@@ -141,17 +143,12 @@ class Training:
         self.step += 1
         return loss.detach(), norm
 
-    def _loss(self) -> tuple[Tensor, Tensor, Tensor]:
-        """The loss to show, the one to descend, and the logits of this step."""
+    def _loss(self) -> tuple[Tensor, Tensor]:
+        """The loss and the logits of this step."""
         clean, noisy, masked = self.law.canvases(self.step)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
-            logits = self._forward(noisy, stride=self.recipe.stride)
-        early = []
-        if self.recipe.stride:
-            early = [masked_loss(part, clean, masked).mean() for part in logits[:-1]]
-            logits = logits[-1]
-        loss = masked_loss(logits, clean, masked).mean()
-        return loss, torch.stack([*early, loss]).mean(), logits
+            logits = self._forward(noisy)
+        return masked_loss(logits, clean, masked).mean(), logits
 
     def _evaluation_due(self, watch: Stopwatch) -> bool:
         if self.evaluate is None or self.steps is None:
@@ -204,7 +201,6 @@ class Training:
         self.optimiser.load_state_dict(state)
         self.step, self.steps = facts["step"], facts["steps"]
         self._spent, self._scores = facts["spent"], facts["scores"]
-        _forget_after(self.folder / "log.jsonl", self.step)
 
 
 def _write(log: Any, **entry: float) -> None:

@@ -102,13 +102,11 @@ class Transformer(nn.Module):
         """Trainable numbers, tied ones counted once."""
         return sum(weight.numel() for weight in self.parameters())
 
-    def forward(self, tokens: Tensor, prefix: Tensor | None = None, stride: int = 0) -> Tensor:
+    def forward(self, tokens: Tensor, prefix: Tensor | None = None) -> Tensor:
         """
         Args:
             tokens: [B,L] int64.
             prefix: [B,P,D] embeddings that the canvas attends to, such as image patches; they get no logits.
-            stride: 0: logits [B,L,V] of the last layer. Otherwise those after every `stride`-th layer counted from the
-                last, [S,B,L,V] with the last layer last: a loss on all of them teaches layers to refine one answer.
         """
         length = tokens.shape[1]
         h = self.embedding(tokens)
@@ -121,18 +119,11 @@ class Transformer(nn.Module):
         if self.config.attract:
             # Prefix positions belong to no category.
             members = F.pad(self.membership[:length], (0, 0, h.shape[1] - length, 0)), self.owner
-        spoken = []
-        for index, layer in enumerate(self.layers):
+        for layer in self.layers:
             h = layer(h, rotation, members)
-            left = len(self.layers) - 1 - index
-            if left == 0 or (stride and left % stride == 0):
-                spoken.append(self._speak(h[:, -length:]))
-        return torch.stack(spoken) if stride else spoken[-1]
-
-    def _speak(self, h: Tensor) -> Tensor:
-        """W · norm h in float32: orders compare confidences close to 1, and half precision would make ties of them."""
+        # In float32: orders compare confidences close to 1, and half precision would make ties of them.
         with torch.autocast(h.device.type, enabled=False):
-            logits: Tensor = self.head(self.norm(h.float()))
+            logits: Tensor = self.head(self.norm(h[:, -length:].float()))
             return logits
 
 

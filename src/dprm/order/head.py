@@ -1,11 +1,12 @@
 """A learned head: the value of revealing each position, from what a decision shows anyway. No denoiser call is added.
 
-    x_i = [numbers of position i, its token, its aux state, its place]           one row of the Sight
-    z_i = W · (x_{i−r} … x_{i+r})                                                what stands around it
-    z ← z + Attention(norm z),   z ← z + MLP(norm z),   R̂_i = w · norm z_i        what goes on elsewhere
+    x_i = [numbers of position i, its aux state]                  the Sight, channel by channel
+    z_i = W · (x_{i−r} … x_{i+r}) + U · (mean of x over candidates, mean of x over all)
+    R̂_i = w · g(V · g(z_i)),  g the GELU
 
-The last layer starts at 0: a head that was not fitted leaves the host's order as it is.
-Shapes: B rows, L positions, C channels, D width.
+What stands around a position, and how the whole canvas is doing. Which token and which place is not shown to it: with
+the tens of thousands of comparisons that a fit can pay for, it would learn them by heart. The last layer starts at 0: a
+head that was not fitted leaves the host's order as it is. Shapes: B rows, L positions, C channels, D width.
 """
 
 from __future__ import annotations
@@ -103,16 +104,12 @@ class HeadShape:
     """The size of a head.
 
     Attributes:
-        length: L of the canvases it is for. vocabulary, aux: numbers of tokens and of aux states.
-        width, heads: D, attention heads. reach: r, neighbours on each side.
+        aux: number of aux states. width: D. reach: r, neighbours on each side.
     """
 
-    length: int
-    vocabulary: int
     aux: int = 1
-    width: int = 48
-    heads: int = 4
-    reach: int = 3
+    width: int = 64
+    reach: int = 4
 
 
 class Head(nn.Module):
@@ -125,17 +122,11 @@ class Head(nn.Module):
     def __init__(self, shape: HeadShape, seed: int = 0, support: int = 0):
         super().__init__()
         self.shape, self.support = shape, support
-        width = shape.width
-        self.token = nn.Embedding(shape.vocabulary, _EMBEDDED)
+        channels, width = NUMBERS + _EMBEDDED, shape.width
         self.aux = nn.Embedding(shape.aux, _EMBEDDED)
-        self.place = nn.Embedding(shape.length, _EMBEDDED)
-        channels = NUMBERS + 3 * _EMBEDDED
         self.around = nn.Conv1d(channels, width, 2 * shape.reach + 1, padding=shape.reach)
-        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(3))
-        self.mix = nn.Linear(width, 3 * width, bias=False)
-        self.mixed = nn.Linear(width, width, bias=False)
-        self.inner = nn.Linear(width, 2 * width)
-        self.outer = nn.Linear(2 * width, width)
+        self.whole = nn.Linear(2 * channels, width)
+        self.inner = nn.Linear(width, width)
         self.value = nn.Linear(width, 1, bias=False)
         self._initialise(seed)
 
@@ -143,33 +134,19 @@ class Head(nn.Module):
         generator = torch.Generator().manual_seed(seed)
         with torch.no_grad():
             for name, weight in self.named_parameters():
-                if weight.dim() > 1:
-                    size = weight[0].numel() ** -0.5 if "token aux place".find(name.split(".")[0]) < 0 else 0.5
-                    weight.copy_(torch.randn(weight.shape, generator=generator) * size)
-                elif "norms" not in name:
-                    weight.zero_()
+                size = 0.3 if name == "aux.weight" else weight[0].numel() ** -0.5 if weight.dim() > 1 else 0.0
+                weight.copy_(torch.randn(weight.shape, generator=generator) * size)
             self.value.weight.zero_()
 
     def forward(self, sight: Sight) -> Tensor:
         """R̂ of every position."""
-        length = sight.tokens.shape[1]
-        if length > self.shape.length:
-            raise ValueError(f"the head is for {self.shape.length} positions: the canvas has {length}")
-        token = self.token(sight.tokens.clamp(max=self.shape.vocabulary - 1))
-        place = self.place.weight[:length].expand(len(sight.tokens), -1, -1)
-        x = torch.cat([sight.numbers(), token, self.aux(sight.aux), place], dim=2)
-        z = self.around(x.transpose(1, 2)).transpose(1, 2)
-        z = z + self._attend(self.norms[0](z))
-        z = z + self.outer(F.gelu(self.inner(self.norms[1](z))))
-        value: Tensor = self.value(self.norms[2](z)).squeeze(2)
+        x = torch.cat([sight.numbers(), self.aux(sight.aux)], dim=2)
+        open_ = sight.candidates.unsqueeze(2).float()
+        candidates = (x * open_).sum(1) / open_.sum(1).clamp(min=1.0)
+        whole = self.whole(torch.cat([candidates, x.mean(1)], dim=1))
+        z = self.around(x.transpose(1, 2)).transpose(1, 2) + whole.unsqueeze(1)
+        value: Tensor = self.value(F.gelu(self.inner(F.gelu(z)))).squeeze(2)
         return value
-
-    def _attend(self, z: Tensor) -> Tensor:
-        rows, length, width = z.shape
-        parts = self.mix(z).view(rows, length, 3, self.shape.heads, -1).permute(2, 0, 3, 1, 4)
-        met = F.scaled_dot_product_attention(parts[0], parts[1], parts[2])
-        mixed: Tensor = self.mixed(met.transpose(1, 2).reshape(rows, length, width))
-        return mixed
 
     def to_dict(self) -> dict[str, Any]:
         """Its shape and support, as a policy stores them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from dprm.decode.host import Host, Problems
 from dprm.decode.loop import Denoiser as Model
 from dprm.decode.state import State
 from dprm.hosts.denoiser import Denoiser, load_weights
+from dprm.hosts.difficulty import whole_range
 from dprm.hosts.dmpo import canvas
 from dprm.hosts.dmpo.problems import LARGEST_NUMBER, LARGEST_TARGET, CountdownData, generate, key
 from dprm.hosts.dmpo.verifier import verify
@@ -24,10 +26,12 @@ from dprm.order import Reading
 # What a predicted token is, for the cells: a digit, an operator, `=`, a comma, the end.
 _CLASSES = {**{str(d): 0 for d in range(10)}, **dict.fromkeys("+-*/", 1), "=": 2, ",": 3}
 CLASSES = 5
+# How many numbers the problems of a comparison have.
+SIZES = (3, 4, 5, 6)
 
 
 class Countdown(Host):
-    """Problems of `numbers` given numbers; what is ordered are the positions of the response.
+    """Problems of some sizes, how many numbers are given; what is ordered are the positions of the response.
 
     The aux state of a position is the class of its predicted token (5) × whether its left neighbour is visible (2).
     """
@@ -38,13 +42,15 @@ class Countdown(Host):
     mask_id = canvas.MASK
     aux_states = 2 * CLASSES
 
-    def __init__(self, model: Model, numbers: int = 4, device: torch.device | str = "cpu", weights_digest: str = ""):
-        self._model, self.numbers, self.device, self.weights_digest = (
-            model,
-            numbers,
-            torch.device(device),
-            weights_digest,
-        )
+    def __init__(
+        self,
+        model: Model,
+        sizes: tuple[int, ...] = SIZES,
+        device: torch.device | str = "cpu",
+        weights_digest: str = "",
+    ):
+        self._model, self.sizes, self.device = model, sizes, torch.device(device)
+        self.weights_digest = weights_digest
         classes = [_CLASSES[character] for character in canvas.CHARACTERS]
         rest = [CLASSES - 1] * (canvas.VOCABULARY - len(classes))
         self._class = torch.tensor(classes + rest, dtype=torch.int32, device=device)
@@ -52,9 +58,17 @@ class Countdown(Host):
     def denoiser(self) -> Model:
         return self._model
 
+    def at(self, difficulty: str) -> Countdown:
+        """How many numbers are given, such as `5` or `3-6`."""
+        other = copy.copy(self)
+        other.sizes = sizes_of(difficulty)
+        return other
+
     def problems(self, split: str, count: int, seed: int = 0) -> Problems:
-        made = generate(split, count, self.numbers, seed=seed, distinct=True)
-        return self.posed(made.listed())
+        """Every size equally often, one after the other: any first part is as mixed as the whole."""
+        each = -(-count // len(self.sizes))
+        made = [generate(split, each, size, seed=seed, distinct=True).listed() for size in self.sizes]
+        return self.posed([problem for turn in zip(*made, strict=True) for problem in turn][:count])
 
     def posed(self, listed: list[tuple[tuple[int, ...], int]]) -> Problems:
         """Problems of given (numbers, target)."""
@@ -63,7 +77,7 @@ class Countdown(Host):
         return Problems(canvas.blank_canvases(listed).to(self.device), keys.to(self.device), listed)
 
     def read_problems(self, path: Path) -> tuple[Problems, list[str]]:
-        """Lines such as `{"numbers": [30, 100, 93], "target": 23}`."""
+        """Lines such as `{"numbers": [30, 100, 93], "target": 23}`, or instances of reasoning-gym's countdown."""
         listed, left_out = [], []
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if line.strip():
@@ -89,8 +103,16 @@ class Countdown(Host):
         return {canvas.BLANK: " ", canvas.EOT: "□", canvas.MASK: "·"}[token]
 
 
+def sizes_of(difficulty: str) -> tuple[int, ...]:
+    """How many numbers are given: the sizes of `5` or `3-6`."""
+    first, last = whole_range(difficulty, "how many numbers are given", 2, canvas.MOST_NUMBERS)
+    return tuple(range(first, last + 1))
+
+
 def _problem(entry: dict[str, Any]) -> tuple[tuple[int, ...], int]:
     """A checked (numbers, target), numbers largest first."""
+    if isinstance(entry, dict):
+        entry = entry.get("metadata", entry)
     if not isinstance(entry, dict) or not {"numbers", "target"} <= entry.keys():
         raise ValueError('expected {"numbers": [...], "target": ...}')
     numbers, target = entry["numbers"], entry["target"]
@@ -109,11 +131,11 @@ def load(path: Path, device: torch.device | str = "cpu") -> Countdown:
 
 
 def _data(seed: int, device: torch.device, work: Path) -> CountdownData:
-    return CountdownData({2: 100_000, 3: 4_000_000, 4: 8_000_000}, seed, device)
+    return CountdownData({2: 100_000, 3: 1_000_000, 4: 4_000_000, 5: 4_000_000, 6: 3_000_000}, seed, device)
 
 
 TASK = Task(
-    config=Config(canvas.VOCABULARY, sides=canvas.SIDES),
+    config=Config(canvas.VOCABULARY, width=192, depth=6, heads=6, sides=canvas.SIDES),
     data=_data,
     wrap=lambda model, device: Countdown(Denoiser(model), device=device),
 )

@@ -138,10 +138,10 @@ class PostTraining(Training):
                 log.write(json.dumps({"step": self.step, **self.rollouts.facts}) + "\n")
         return done
 
-    def _loss(self) -> tuple[Tensor, Tensor, Tensor]:
+    def _loss(self) -> tuple[Tensor, Tensor]:
         clean, noisy, masked = self.rollouts.canvases(self.step)
         advantage = self.rollouts.advantage
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
             logits = self._forward(noisy)
         loss = wdce(masked_loss(logits, clean, masked).view(-1, *advantage.shape), advantage)
-        return loss, loss, logits
+        return loss, logits

@@ -19,7 +19,7 @@ from torch import Tensor
 from dprm.hosts.dmpo import canvas
 from dprm.hosts.draws import Draws, row_hash
 from dprm.hosts.splits import in_split
-from dprm.hosts.stock import Stock
+from dprm.hosts.stock import Stock, collected
 
 LARGEST_NUMBER = 100
 LARGEST_TARGET = 100
@@ -120,30 +120,15 @@ def generate(
     """
     if not 2 <= numbers <= canvas.MOST_NUMBERS:
         raise ValueError(f"numbers is {numbers}: expected 2 … {canvas.MOST_NUMBERS}")
-    parts: list[Problems] = []
-    found = tries = 0
     size = min(1 << 19, max(4096, 16 * count))
-    while found < count:
-        draws = Draws("countdown", seed, numbers, tries, device=device)
-        part = candidates(size, numbers, draws, device)
-        part = Problems(*(field[in_split(key(part.numbers, part.target), split)] for field in part))
-        parts.append(part)
-        tries += 1
-        before = found
-        if distinct:
-            parts = [_without_repeats(Problems(*(torch.cat(fields) for fields in zip(*parts))))]
-        found = sum(len(part.target) for part in parts)
-        if distinct and found == before:
-            raise ValueError(f"count is {count}: {split} has hardly more than {found} problems of {numbers} numbers")
-    return Problems(*(torch.cat(fields)[:count] for fields in zip(*parts)))
 
+    def draw(turn: int) -> Problems:
+        made = candidates(size, numbers, Draws("countdown", seed, numbers, turn, device=device), device)
+        inside = in_split(key(made.numbers, made.target), split)
+        return Problems(*(field[inside] for field in made))
 
-def _without_repeats(problems: Problems) -> Problems:
-    """The first spelling of every problem, in the order of drawing."""
-    unique, member = torch.unique(key(problems.numbers, problems.target), return_inverse=True)
-    order = torch.arange(len(member), device=member.device)
-    first = torch.full_like(unique, len(member)).scatter_reduce_(0, member, order, "amin").sort().values
-    return Problems(*(field[first] for field in problems))
+    once = (lambda rows: key(rows[0], rows[1])) if distinct else None
+    return Problems(*collected(draw, count, f"{split} with {numbers} numbers", once))
 
 
 class CountdownData(Stock):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import os
 from pathlib import Path
 
@@ -12,9 +14,11 @@ from dprm.decode.host import Host, Problems
 from dprm.decode.loop import Denoiser as Model
 from dprm.decode.state import State
 from dprm.hosts.denoiser import Denoiser, load_weights
+from dprm.hosts.difficulty import whole_range
 from dprm.hosts.draws import row_hash
 from dprm.hosts.puma.board import NINE, Board
-from dprm.hosts.puma.puzzles import Puzzles, generate, stock
+from dprm.hosts.puma.held_out import split_puzzles
+from dprm.hosts.puma.puzzles import CLUES, stock
 from dprm.hosts.puma.symmetry import SudokuData, of_split
 from dprm.hosts.puma.verifier import solved
 from dprm.hosts.task import Task
@@ -34,9 +38,19 @@ class Sudoku(Host):
     ordered = "blank cells"
     aux_states = 4
 
-    def __init__(self, model: Model, board: Board = NINE, device: torch.device | str = "cpu", weights_digest: str = ""):
+    def __init__(
+        self,
+        model: Model,
+        board: Board = NINE,
+        device: torch.device | str = "cpu",
+        weights_digest: str = "",
+        clues: tuple[int, int] | None = None,
+        workers: int = 1,
+    ):
+        """Args: fewest and most clues, None: those of `CLUES`; and how many processes make puzzles."""
         self._model, self.board, self.device = model, board, torch.device(device)
         self.mask_id, self.weights_digest = board.mask_id, weights_digest
+        self.clues, self.workers = CLUES[board.size] if clues is None else clues, workers
         peers = torch.zeros(board.cells, board.cells)
         for cell, others in enumerate(board.peers):
             peers[cell, list(others)] = 1.0 / len(others)
@@ -45,29 +59,28 @@ class Sudoku(Host):
     def denoiser(self) -> Model:
         return self._model
 
+    def at(self, difficulty: str) -> Sudoku:
+        """How many clues a puzzle has, such as `22-25`; fewer are harder."""
+        other = copy.copy(self)
+        other.clues = whole_range(difficulty, "how many clues a puzzle has", self.board.size, self.board.cells - 1)
+        return other
+
     def problems(self, split: str, count: int, seed: int = 0) -> Problems:
-        found = Puzzles(torch.zeros(0, self.board.cells, dtype=torch.int64), torch.zeros(0, self.board.cells).bool())
-        first = 0
-        while len(found) < count:
-            # One puzzle in 16 belongs to a held-out split, 13 in 16 to training.
-            size = 64 + (count - len(found)) * (2 if split == "train" else 18)
-            more = of_split(generate(self.board, size, seed=seed + 1, first=first), self.board, split)
-            found = Puzzles(torch.cat([found.solution, more.solution]), torch.cat([found.clue, more.clue]))
-            first += size
-        return self.posed(found[:count].canvases(self.board))
+        made = split_puzzles(self.board, split, count, self.clues, seed, self.workers)
+        return self.posed(made.canvases(self.board))
 
     def posed(self, canvases: Tensor) -> Problems:
         """Problems of given grids [N,C], the mask where blank."""
         return Problems(canvases.to(self.device), row_hash(canvases).to(self.device), list(canvases))
 
     def read_problems(self, path: Path) -> tuple[Problems, list[str]]:
-        """Lines of 81 characters with `.` or `0` for blanks."""
+        """Lines of 81 characters with `.` or `0` for blanks, or instances of reasoning-gym's sudoku as JSON."""
         grids, left_out = [], []
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if line.strip():
                 try:
-                    grids.append(self.board.read(line))
-                except ValueError as error:
+                    grids.append(self.board.read(_cells(line)))
+                except (ValueError, TypeError, KeyError) as error:
                     left_out.append(f"line {number}: {error}")
         empty = torch.zeros(0, self.board.cells, dtype=torch.int64)
         return self.posed(torch.stack(grids) if grids else empty), left_out
@@ -81,6 +94,13 @@ class Sudoku(Host):
 
     def show(self, token: int) -> str:
         return "·" if token >= self.board.size else str(token + 1)
+
+
+def _cells(line: str) -> str:
+    """The cells of a puzzle, row after row."""
+    if not line.lstrip().startswith("{"):
+        return line
+    return "".join(str(digit) for row in json.loads(line)["metadata"]["puzzle"] for digit in row)
 
 
 def load(path: Path, device: torch.device | str = "cpu") -> Sudoku:

@@ -44,27 +44,25 @@ def invariant(puzzles: Puzzles, board: Board, rounds: int = 4) -> Tensor:
     colours in its row and in its column (as an unordered pair), in its box, and on the cells of the same digit. Sums of
     hashed colours do not depend on any order, so the sum over the final colours does not either.
     """
-    same_digit = (puzzles.solution.unsqueeze(2) == puzzles.solution.unsqueeze(1)).long()
-    row, column, box = (
-        torch.tensor([[int(a == b) for a in side] for b in side], device=puzzles.clue.device) for side in board.sides
-    )
+    row, column, box = (torch.tensor(side, device=puzzles.clue.device).expand_as(puzzles.clue) for side in board.sides)
     colour = puzzles.clue.long()
     for turn in range(rounds):
         mixed = mix_rows(colour, turn)
-        by_row, by_column, by_box = (_sum_over(mixed, member) for member in (row, column, box))
+        by_row, by_column, by_box, by_digit = (
+            _sum_over(mixed, member, board.size) for member in (row, column, box, puzzles.solution)
+        )
         lines = (
             mix_rows(by_row, 1) + mix_rows(by_column, 1)
             if board.tall == board.wide
             else mix_rows(by_row, 3) + by_column
         )
-        by_digit = (mixed.unsqueeze(1) * same_digit).sum(2)
         colour = mix_rows(mixed ^ mix_rows(lines, 5) ^ mix_rows(by_box, 7) ^ mix_rows(by_digit, 9), turn)
     return mix_rows(mix_rows(colour, 11).sum(1), 13) & (2**62 - 1)
 
 
-def _sum_over(colour: Tensor, member: Tensor) -> Tensor:
-    """Σ over the cells that share a line, modulo 2⁶⁴ (a product of integers, which wraps on every device)."""
-    return (colour.unsqueeze(1) * member).sum(2)
+def _sum_over(colour: Tensor, member: Tensor, groups: int) -> Tensor:
+    """[B,C] Σ over the cells of the same group, modulo 2⁶⁴."""
+    return colour.new_zeros(len(colour), groups).scatter_add(1, member, colour).gather(1, member)
 
 
 def of_split(puzzles: Puzzles, board: Board, split: str, chunk: int = 2048) -> Puzzles:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
 import torch
@@ -11,9 +12,10 @@ from dprm.decode.host import Host, Problems
 from dprm.decode.loop import Denoiser as Model
 from dprm.decode.state import State
 from dprm.hosts.denoiser import Denoiser, load_weights
+from dprm.hosts.difficulty import whole_range
 from dprm.hosts.puma import words
 from dprm.hosts.puma.word_cells import STATES, cell_state
-from dprm.hosts.puma.word_problems import WordData, generate, key
+from dprm.hosts.puma.word_problems import FEWEST_STEPS, MOST_STEPS, WordData, generate, key
 from dprm.hosts.puma.word_verifier import verify
 from dprm.hosts.task import Task
 from dprm.hosts.weights import sha256
@@ -35,6 +37,15 @@ class WordProblems(Host):
 
     def denoiser(self) -> Model:
         return self._model
+
+    def at(self, difficulty: str) -> WordProblems:
+        """How many steps a solution has, such as `4`."""
+        first, last = whole_range(difficulty, "how many steps a solution has", FEWEST_STEPS, MOST_STEPS)
+        if first != last:
+            raise ValueError(f"difficulty is {difficulty!r}: expected one number of steps, such as {last}")
+        other = copy.copy(self)
+        other.steps = first
+        return other
 
     def problems(self, split: str, count: int, seed: int = 0) -> Problems:
         made = generate(split, count, self.steps, seed=seed, distinct=True)

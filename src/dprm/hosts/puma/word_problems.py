@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -23,7 +22,7 @@ from dprm.hosts.puma import words
 from dprm.hosts.puma.word_programs import STAGES, run
 from dprm.hosts.puma.word_stories import ASIDE, CONSTANTS, EVENT, HERO, OPENING, OPERANDS, QUESTION
 from dprm.hosts.splits import in_split
-from dprm.hosts.stock import Stock
+from dprm.hosts.stock import Stock, collected
 
 FEWEST_STEPS, MOST_STEPS = 2, 4
 # How many of a hundred stories hold a sentence whose number only distracts.
@@ -144,30 +143,14 @@ def generate(
     """
     if not FEWEST_STEPS <= steps <= MOST_STEPS:
         raise ValueError(f"steps is {steps}: expected {FEWEST_STEPS} … {MOST_STEPS}")
-    parts: list[WordProblems] = []
-    found = tries = 0
     size = min(1 << 17, max(4096, 32 * count))
-    while found < count:
-        draws = Draws("word problems", seed, steps, tries, device=device)
-        parts.append(candidates(size, steps, split, draws, device))
-        tries += 1
-        before = found
-        if distinct:
-            parts = [_without_repeats(_joined(parts))]
-        found = sum(map(len, parts))
-        if distinct and found == before:
-            raise ValueError(f"count is {count}: {split} has hardly more than {found} problems of {steps} steps")
-    return _joined(parts)[:count]
 
+    def draw(turn: int) -> tuple[Tensor, ...]:
+        made = candidates(size, steps, split, Draws("word problems", seed, steps, turn, device=device), device)
+        return made.tokens, made.answer, made.numbers, made.steps, made.plan
 
-def _joined(parts: list[WordProblems]) -> WordProblems:
-    return WordProblems(*(torch.cat(fields) for fields in zip(*(vars(part).values() for part in parts))))
-
-
-def _without_repeats(problems: WordProblems) -> WordProblems:
-    """The first problem of every solution, in the order of drawing."""
-    first = np.sort(np.unique(key(problems.steps).cpu().numpy(), return_index=True)[1])
-    return problems[torch.from_numpy(first).to(problems.answer.device)]
+    once = (lambda rows: key(rows[3])) if distinct else None
+    return WordProblems(*collected(draw, count, f"{split} with {steps} steps", once))
 
 
 class WordData(Stock):

@@ -1,0 +1,151 @@
+"""The protocol after a fit: which policy, at which guidance, is taken over the host's own order, if any.
+
+Every setting, a policy at a guidance, decodes the select split, the same problems as the host's order. One is taken
+only if the lower end of its paired interval, corrected for the number of settings, is above 0; a policy whose values do
+not transfer to problems it has not seen is not tried at all. Otherwise guidance is 0. The account says why, and how
+many problems it would have taken to see the gain that was found.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from dprm.decode.host import Host, Problems
+from dprm.evaluate.choosing import choose, problems_needed
+from dprm.evaluate.compare import compare
+from dprm.order import Order, Policy
+from dprm.order.files import write_whole
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One policy at one guidance, on the select split.
+
+    Attributes:
+        mean: its mean reward. delta, low, high: paired difference to the host's order, its interval corrected for the
+            number of settings. needed: problems that would show this difference, if it is one; None where it is not.
+    """
+
+    policy: str
+    guidance: float
+    mean: float
+    delta: float
+    low: float
+    high: float
+    needed: int | None
+
+
+@dataclass(frozen=True)
+class Account:
+    """What was tried, and what was taken.
+
+    Attributes:
+        taken: the setting, or None for the host's own order. settings: all that were tried.
+        refused: policies that were not tried, and why. count: problems of the select split. host_mean: their reward.
+    """
+
+    host: str
+    count: int
+    problems: str
+    host_mean: float
+    taken: Setting | None
+    settings: tuple[Setting, ...]
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+    def lines(self) -> list[str]:
+        """For people."""
+        said = [f"{self.count} problems of select; the host's own order earns {self.host_mean:.3f}"]
+        for setting in self.settings:
+            said.append(
+                f"{setting.policy} at guidance {setting.guidance:g}: {setting.delta:+.4f} "
+                f"[{setting.low:+.4f}, {setting.high:+.4f}]"
+            )
+        said += [f"{name}: not tried, {reason}" for name, reason in self.refused.items()]
+        if self.taken is not None:
+            said.append(f"taken: {self.taken.policy} at guidance {self.taken.guidance:g}")
+            return said
+        said.append("taken: the host's own order (guidance 0); no corrected interval is above 0")
+        best = max(self.settings, key=lambda setting: setting.delta, default=None)
+        if best is not None and best.needed is not None and best.needed > self.count:
+            said.append(f"to see a gain of {best.delta:+.4f} takes about {best.needed} problems: raise --select")
+        return said
+
+    def save(self, path: Path) -> None:
+        """One JSON file."""
+        write_whole(path, (json.dumps(asdict(self), indent=2) + "\n").encode())
+
+
+def settle(
+    host: Host,
+    problems: Problems,
+    policies: dict[str, Policy],
+    guidances: Mapping[str, tuple[float, ...]],
+    *,
+    width: int | None = None,
+    rows: int = 64,
+    seed: int = 0,
+    folder: Path | None = None,
+    on_batch: Callable[[str, int], None] | None = None,
+) -> tuple[Policy, Account]:
+    """The policy to deploy, at guidance 0 where none is better than the host's order, and the account.
+
+    Args:
+        problems: the select split. policies: by name. guidances: what is tried of each, above 0.
+        folder: keeps finished batches, as in `compare`.
+    """
+    refused = {name: reason for name, policy in policies.items() if (reason := _does_not_transfer(policy))}
+    orders, settings = {"host": Order()}, {}
+    for name, policy in policies.items():
+        if name not in refused:
+            for guidance in guidances[name]:
+                title = f"{name} at {guidance:g}"
+                orders[title] = Order.from_policy(policy, rule="top_m", guidance=guidance)
+                settings[title] = (name, guidance)
+    _, found = compare(
+        host,
+        problems,
+        orders,
+        reference="host",
+        split="select",
+        budget=width,
+        seed=seed,
+        rows=rows,
+        folder=folder,
+        on_batch=on_batch,
+    )
+    control = found["host"].reward
+    tried: dict[str, Setting] = {}
+    taken = None
+    if settings:
+        chosen = choose({title: found[title].reward for title in settings}, control, seed=seed)
+        for title, (name, guidance) in settings.items():
+            delta, low, high = chosen.intervals[title]
+            variance = float((found[title].reward.double() - control.double()).var())
+            needed = problems_needed(delta, variance, tries=len(settings)) if delta > 0 else None
+            mean = float(found[title].reward.double().mean())
+            tried[title] = Setting(name, guidance, mean, delta, low, high, needed)
+        taken = None if chosen.setting is None else tried[chosen.setting]
+    account = Account(
+        host.name,
+        len(problems),
+        problems.digest,
+        float(control.double().mean()),
+        taken,
+        tuple(tried.values()),
+        refused,
+    )
+    policy = policies[taken.policy] if taken is not None else next(iter(policies.values()))
+    guidance = 0.0 if taken is None else taken.guidance
+    notes = {**policy.notes, "selected_on": problems.digest}
+    return replace(policy, guidance=guidance, rule="top_m", notes=notes), account
+
+
+def _does_not_transfer(policy: Policy) -> str | None:
+    """Why its values should not be trusted on other problems, if its fit has found that out."""
+    explained = policy.notes.get("explained")
+    if explained is not None and float(explained) <= 0.0:
+        return f"on problems it was not fitted on its values explain nothing ({float(explained):+.4f} of the variance)"
+    return None

@@ -1,0 +1,34 @@
+"""Weights that know nothing, with the header of a training: what a study is given, in milliseconds."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+from dprm.hosts.denoiser import save_weights
+from dprm.hosts.recipe import Recipe
+from dprm.hosts.task import task_of
+from dprm.hosts.train import LAWS
+from dprm.hosts.transformer import Transformer
+
+
+def write_arm(
+    path: Path,
+    law: str,
+    host: str = "puma",
+    steps: int = 5,
+    recipe: Recipe | None = None,
+    depth: int = 1,
+    seed: int | None = None,
+) -> None:
+    recipe = recipe or Recipe(rows=16, steps=5, seed=3)
+    shape = task_of("puma" if host == "dmpo" else host).shaped(32, depth)
+    facts = {"host": host, "law": law, "steps": steps, "recipe": asdict(recipe), "scores": {}}
+    save_weights(path, Transformer(shape, list(LAWS).index(law) if seed is None else seed), facts)
+
+
+def arm_files(folder: Path, host: str = "puma") -> dict[str, Path]:
+    files = {law: folder / f"{law}.safetensors" for law in LAWS}
+    for law, path in files.items():
+        write_arm(path, law, host)
+    return files
