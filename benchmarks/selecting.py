@@ -1,7 +1,8 @@
 """`Order.select` against its floor, a masked `torch.topk` alone.
 
 CPU, one thread, 50 % of positions masked, 8 phases × 16 bins, m = 3, every cell with evidence. A decoder never asks
-twice about the same numbers, and a processor that is asked twice predicts their comparisons: inputs take turns.
+twice about the same numbers, and a processor that is asked twice predicts their comparisons, which helps the floor
+most. So inputs take turns; a second set of lines, "same input", asks about one input again and again.
 """
 
 import itertools
@@ -14,7 +15,7 @@ from benchmarks.timing import medians
 from dprm.order import Cells, Stats
 
 SIZES = ((64, 256), (256, 1024))
-INPUTS = 8
+INPUTS = {"": 8, ", same input": 1}
 LIMITS = {"top_m": 2.5, "shortlist_top_m": 4.0, "soft_bon": None}
 
 Input = tuple[dprm.Reading, torch.Tensor]
@@ -41,11 +42,11 @@ def measure(repeats: int = 300) -> list[dict[str, object]]:
     """One row a size and rule: microseconds, those of the floor, their ratio, the limit on it."""
     torch.set_num_threads(1)
     rows: list[dict[str, object]] = []
-    for size in SIZES:
+    for size, (kind, count) in itertools.product(SIZES, INPUTS.items()):
         generator = torch.Generator().manual_seed(1)
         inputs = [
             (dprm.read(torch.randn(*size, 8, generator=generator) * 3), torch.rand(size, generator=generator) < 0.5)
-            for _ in range(INPUTS)
+            for _ in range(count)
         ]
 
         def floor(reading, candidates):
@@ -59,11 +60,11 @@ def measure(repeats: int = 300) -> list[dict[str, object]]:
         for name, run in runs.items():
             # Each against the floor alone: a third contestant would leave the floor cold caches, and flatter the rest.
             # Nor does one of the two find the input in the caches because the other has just read it.
-            contestants = {"floor": over(inputs, floor), name: over(inputs, run, start=INPUTS // 2)}
+            contestants = {"floor": over(inputs, floor), name: over(inputs, run, start=count // 2)}
             seconds = medians(contestants, turns, warm_up=20)
             rows.append(
                 {
-                    "what": f"select {size[0]}×{size[1]}, {name}",
+                    "what": f"select {size[0]}×{size[1]}, {name}{kind}",
                     "microseconds": seconds[name] * 1e6,
                     "floor": seconds["floor"] * 1e6,
                     "ratio": seconds[name] / seconds["floor"],

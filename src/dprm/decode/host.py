@@ -68,6 +68,7 @@ class Host(ABC):
         aux_states: number of host-specific cell states; 1 means none.
         budget, window, guard, temperature: the host's own decoding.
         reward_range: declared range of the terminal reward. solved_at: the reward that counts as solved.
+        columns: width of the canvas where it has two dimensions, for showing it.
     """
 
     name: ClassVar[str]
@@ -81,6 +82,7 @@ class Host(ABC):
     temperature: float = 0.0
     reward_range: tuple[float, float] = (0.0, 1.0)
     solved_at: float = 1.0
+    columns: int | None = None
 
     @abstractmethod
     def denoiser(self) -> Denoiser:

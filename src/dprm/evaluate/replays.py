@@ -106,7 +106,7 @@ def replays(host: Host, found: dict[str, Rollout], reference: str) -> Replays | 
         problems.append(problem)
         used |= {token for name in names for token in found[name].tokens[row].tolist()}
     shown = {str(token): host.show(token) for token in sorted(used)}
-    return Replays(shown, getattr(host, "columns", None), problems) if problems else None
+    return Replays(shown, host.columns, problems) if problems else None
 
 
 def telling(found: dict[str, Rollout], reference: str, count: int = PROBLEMS) -> list[int]:

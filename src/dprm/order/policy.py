@@ -24,6 +24,8 @@ from dprm.order.values import Table
 
 SCHEMA = 1
 _KIND = "dprm.policy"
+_PLAIN = ("beta", "guidance", "signal", "baseline", "step", "rule", "proposal", "shrunken", "forget", "notes")
+_HEADER = (*_PLAIN, "values", "cells", "reward_range", "gate", "shortlist")
 
 
 class PolicyError(ValueError):
@@ -134,6 +136,9 @@ class Policy:
         stored = header.pop("digest", None)
         if stored != _digest(header, tensors):
             raise PolicyError(f"{path} does not match its own digest: it was damaged or edited; fetch or fit it again")
+        missing = [name for name in _HEADER if name not in header]
+        if missing:
+            raise PolicyError(f"{path} lacks {', '.join(missing)}: it was written by another version; fit it again")
         if header["values"] not in ("table", "head"):
             raise PolicyError(f"{path} holds values of kind {header['values']!r}, which this version does not know")
         cells, reward_range = Cells(*header["cells"]), (header["reward_range"][0], header["reward_range"][1])
@@ -154,21 +159,7 @@ class Policy:
             shortlist=(header["shortlist"][0], header["shortlist"][1], header["shortlist"][2]),
             stats=stats,
             head=head,
-            **{
-                key: header[key]
-                for key in (
-                    "beta",
-                    "guidance",
-                    "signal",
-                    "baseline",
-                    "step",
-                    "rule",
-                    "proposal",
-                    "shrunken",
-                    "forget",
-                    "notes",
-                )
-            },
+            **{name: header[name] for name in _PLAIN},
         )
         policy.expect(**expected)
         return policy

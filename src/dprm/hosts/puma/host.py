@@ -49,7 +49,7 @@ class Sudoku(Host):
     ):
         """Args: fewest and most clues, None: those of `CLUES`; and how many processes make puzzles."""
         self._model, self.board, self.device = model, board, torch.device(device)
-        self.mask_id, self.weights_digest = board.mask_id, weights_digest
+        self.mask_id, self.columns, self.weights_digest = board.mask_id, board.size, weights_digest
         self.clues, self.workers = CLUES[board.size] if clues is None else clues, workers
         peers = torch.zeros(board.cells, board.cells)
         for cell, others in enumerate(board.peers):
