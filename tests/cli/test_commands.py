@@ -42,8 +42,10 @@ def test_demo_says_so_when_nothing_was_learned():
 def test_demo_decodes_and_replays_the_trained_host():
     shown = runner.invoke(app, ["demo", "--problems", "2"])
     assert shown.exit_code == 0, shown.output
-    assert "dmpo: 2 problems of test, budget 2" in shown.output
-    assert "the signal alone moves the share of solved" in shown.output.replace("\n", " ")
+    assert "dmpo: 2 problems of test, budget 1" in shown.output
+    said = shown.output.replace("\n", " ")
+    assert "the order alone moves the share of solved" in said
+    assert "2 problems are few" in said
 
 
 def test_policy_shows_setting_values_and_digest(tmp_path):
@@ -89,7 +91,7 @@ def test_fit_and_compare_work_together(toy, tmp_path, monkeypatch):
     compared = runner.invoke(app, how)
     assert compared.exit_code == 0, compared.output
     arms = json.loads((tmp_path / "card.json").read_text())["arms"]
-    assert arms["toy"]["mean"] == 1.0
+    assert arms["dprm"]["mean"] == 1.0
     assert arms["confidence"]["mean"] == 0.0
     assert "paired, to confidence" in compared.output
     assert json.loads(runner.invoke(app, [*how, "--json"]).stdout)["arms"].keys() == arms.keys()

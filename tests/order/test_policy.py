@@ -81,11 +81,11 @@ def test_truncated_tampered_foreign_and_newer_files_are_refused(saved, tmp_path)
     flipped = bytearray(data)
     flipped[-3] ^= 1
     (tmp_path / "flipped").write_bytes(bytes(flipped))
-    with pytest.raises(PolicyError, match="does not match its own digest"):
+    with pytest.raises(PolicyError, match="does not match its own checksum"):
         dprm.Policy.load(tmp_path / "flipped")
     tensors, header = read_tensors(path, "dprm.policy")
     write_tensors(tmp_path / "edited", tensors, {**header, "guidance": 9.0})
-    with pytest.raises(PolicyError, match="does not match its own digest"):
+    with pytest.raises(PolicyError, match="does not match its own checksum"):
         dprm.Policy.load(tmp_path / "edited")
     write_tensors(tmp_path / "newer", tensors, {**header, "schema": 2})
     with pytest.raises(PolicyError, match=r"has schema 2; this version of dprm reads 1"):

@@ -5,10 +5,16 @@ from pathlib import Path
 
 import dprm
 from dprm.evaluate.compare import compare
-from dprm.report.readme import END, START, cards_in, main
+from dprm.evaluate.study import Study
+from dprm.report.readme import END, START, STUDIES_END, STUDIES_START, cards_in, main
 from tests.toy_host import ToyHost
 
 ROOT = Path(__file__).parents[2]
+
+
+def study():
+    results = [{"arm": "random", "order": "entropy", "width": m, "solved": 0.25 / m} for m in (1, 2)]
+    return Study("toy", "test", {}, 40, 0, 5000, {"random": {}}, results, [], "dprm study toy")
 
 
 def test_the_readme_shows_the_committed_cards():
@@ -20,13 +26,14 @@ def test_a_number_that_is_not_the_cards_is_noticed(tmp_path):
     card, _ = compare(ToyHost(), ToyHost().problems("test", 40), orders)
     card.save(tmp_path / "results" / "toy.json")
     (tmp_path / "results" / "other.json").write_text(json.dumps({"rows": []}))
-    (tmp_path / "results" / "study.json").write_text(json.dumps({"kind": "study", "arms": {}}))
-    (tmp_path / "README.md").write_text(f"# Toy\n\n{START}\n{END}\n\nEnd.\n")
+    study().save(tmp_path / "results" / "study.json")
+    (tmp_path / "README.md").write_text(f"# Toy\n\n{START}\n{END}\n\n{STUDIES_START}\n{STUDIES_END}\n\nEnd.\n")
     assert list(cards_in(tmp_path / "results")) == ["toy.json"]
     assert main(tmp_path, check=True) == 1
     assert main(tmp_path, check=False) == 0
     assert main(tmp_path, check=True) == 0
     text = (tmp_path / "README.md").read_text()
     assert "| [toy](results/toy.json) | 1 | 40 test | confidence | 0.0% |  | 4 |" in text
+    assert "| [toy](results/study.json) | 40 test | random masks | entropy | 25.0% at 1, 12.5% at 2 |" in text
     (tmp_path / "README.md").write_text(text.replace("0.0%", "9.0%"))
     assert main(tmp_path, check=True) == 1

@@ -115,8 +115,9 @@ def _orders(names: str, policies: list[Path], host: str) -> tuple[dict[str, dprm
         fitted_for = stored.notes.get("host", host)
         if fitted_for != host:
             raise ValueError(f"{path} was fitted for host {fitted_for}, not {host}: fit one with `dprm fit {host}`")
-        arms[path.stem] = dprm.Order.from_policy(stored, rule="top_m")
-        fits[path.stem] = stored.notes
+        name = "dprm" if path.stem == host else path.stem
+        arms[name] = dprm.Order.from_policy(stored, rule="top_m")
+        fits[name] = stored.notes
     return arms, fits
 
 

@@ -9,6 +9,7 @@ import typer
 from dprm.cli.failure import clear_errors
 
 if TYPE_CHECKING:
+    from dprm.evaluate.card import Card
     from dprm.theory import Chain
 
 # tokens and step map of one row
@@ -17,7 +18,7 @@ ORDERS = ("random", "confidence", "entropy", "dprm")
 
 
 def demo(
-    problems: Annotated[int, typer.Option(min=0, help="Countdown problems to decode; 0 for none.")] = 48,
+    problems: Annotated[int, typer.Option(min=0, help="Countdown problems to decode; 0 for none.")] = 32,
     rows: Annotated[int, typer.Option(min=1, help="Canvases to decode under each order.")] = 512,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of online learning, 16 trajectories each.")] = 20,
     seed: Annotated[int, typer.Option(help="Seed of learning and decoding.")] = 0,
@@ -28,7 +29,7 @@ def demo(
     The host is an exactly known distribution over four bits, `dprm.theory.myopic`. Its surest position is the wrong
     one to begin with: confidence order always ends in 0000 and earns nothing. DPRM starts from an empty table, learns
     online from terminal reward alone, and is then frozen to a policy. Then a trained model: Countdown problems under
-    the signals that people use, two positions a step, with one problem replayed step by step.
+    the signals that people use and under a fitted policy, with one problem replayed step by step.
     """
     import json
     import time
@@ -76,7 +77,7 @@ def demo(
 
 
 def _countdown(problems: int, seed: int) -> None:
-    """The trained Countdown host under three signals, and the first problem on which two of them part."""
+    """The trained Countdown host under four orders, and the first problem on which the learned one parts from it."""
     from rich.console import Console
     from rich.progress import Progress
 
@@ -84,40 +85,65 @@ def _countdown(problems: int, seed: int) -> None:
     from dprm.cli.compare import show
     from dprm.cli.replay import replay
     from dprm.evaluate.compare import compare
-    from dprm.hosts import load
+    from dprm.hosts import load, weights
     from dprm.hosts.dmpo.canvas import PROMPT
 
     console = Console()
-    console.print("\nNow a trained model: Countdown with four numbers, two positions a step.\n")
+    console.print("\nNow a trained model: Countdown with three to six numbers, one position a step.\n")
     host = load("dmpo")
+    fitted = dprm.Policy.load(weights.checked("dmpo.dprm", "dprm fit dmpo --out weights/dmpo.dprm"))
     orders = {name: dprm.Order(signal=name) for name in ("confidence", "random", "entropy")}
+    orders["dprm"] = dprm.Order.from_policy(fitted)
+    posed = host.problems("test", problems, seed)
     with Progress(console=Console(stderr=True), transient=True) as bar:
         tasks = {name: bar.add_task(name, total=problems) for name in orders}
         card, found = compare(
             host,
-            host.problems("test", problems, seed),
+            posed,
             orders,
-            budget=2,
             seed=seed,
             rows=16,
+            fits={"dprm": fitted.notes},
             on_batch=lambda name, done: bar.update(tasks[name], completed=done),
         )
+    card.verdict = None  # A few dozen problems are for looking at.
     show(card)
     solved = {name: rollout.reward >= host.solved_at for name, rollout in found.items()}
-    parted = (solved["confidence"] != solved["random"]).nonzero().flatten().tolist()
-    row = parted[0] if parted else 0
-    numbers, target = host.problems("test", problems, seed).facts[row]
+    parted = (solved["confidence"] != solved["dprm"]).nonzero().flatten().tolist()
+    row = next((row for row in parted if bool(solved["dprm"][row])), parted[0] if parted else 0)
+    numbers, target = posed.facts[row]
     console.print(
-        f"\nMake {target} from {', '.join(map(str, numbers))} (every second step, new positions stand out):\n"
+        f"\nMake {target} from {', '.join(map(str, numbers))} (every fourth step, new positions stand out):\n"
     )
-    pair = {name: found[name] for name in ("confidence", "random")}
-    console.print(replay(host, row, pair, PROMPT, PROMPT + 32, every=2))
+    pair = {name: found[name] for name in ("confidence", "dprm")}
+    console.print(replay(host, row, pair, PROMPT, PROMPT + 34, every=4))
     for name in pair:
         console.print(f"{name}: {'solved' if bool(solved[name][row]) else 'not solved'}")
-    best = max(card.arms, key=lambda name: card.arms[name].solved)
-    console.print(
-        f"\nThe same model, the same {card.arms[best].nfe:.0f} calls: the signal alone moves the share of solved "
-        f"problems between {min(arm.solved for arm in card.arms.values()):.0%} and {card.arms[best].solved:.0%}."
+    console.print(f"\n{_learned(card)}")
+
+
+def _learned(card: Card) -> str:
+    """In a sentence, what was learned; for what these few problems cannot show, what the committed card says."""
+    from pathlib import Path
+
+    from dprm.evaluate.card import Card
+
+    arm, arms = card.arms["dprm"], card.arms
+    low, high = (pick(arms, key=lambda name: arms[name].solved) for pick in (min, max))
+    said = (
+        f"The same model, the same {arm.nfe:.0f} calls: the order alone moves the share of solved problems between "
+        f"{arms[low].solved:.0%} ({low}) and {arms[high].solved:.0%} ({high}). "
+        f"DPRM decides otherwise than confidence in {arm.changed:.0%} of the steps."
+    )
+    kept = Path(__file__).parents[3] / "results" / "dmpo-width1-test.json"
+    if not kept.is_file():
+        return said
+    whole = Card.load(kept)
+    learned, host = whole.arms["dprm"], whole.arms["confidence"]
+    return (
+        f"{said} {card.count} problems are few; on {whole.count:,} of the test split confidence solves "
+        f"{host.solved:.1%} and DPRM {learned.solved:.1%}, a difference in reward of {learned.delta:+.3f} "
+        f"[{learned.delta_low:+.3f}, {learned.delta_high:+.3f}]."
     )
 
 

@@ -19,6 +19,9 @@ def fit(
         int, typer.Option(min=64, help="Continuations or rollouts that each estimator may take: the price of the fit.")
     ] = 10_000,
     select: Annotated[int, typer.Option(min=2, help="Problems of the select split that choose the guidance.")] = 1000,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Problems of the fit split at most; default as many as the paths need.")
+    ] = None,
     guidance: Annotated[
         str | None, typer.Option(help="Guidances to try, with commas; default those of the estimator.")
     ] = None,
@@ -65,7 +68,7 @@ def fit(
                     bar.update(task, completed=done, description=f"{name} {number:+.4f}")  # type: ignore[arg-type]
 
                 fitted = path.with_name(f"{path.stem}.{name}.dprm")
-                posed = chosen.problems("fit", plan.prompts, seed)
+                posed = chosen.problems("fit", min(plan.prompts, limit or plan.prompts), seed)
                 policies[name] = plan.estimator.fit(chosen, posed, fitted, on_round)
             chosen_on = chosen.problems("select", select, seed)
             tasks: dict[str, int] = {}

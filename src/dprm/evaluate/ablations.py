@@ -31,14 +31,14 @@ UNIFORM = "uniform"
 def shuffled_values(order: Order, seed: int = 0) -> Order:
     """The values permuted among the cells that have evidence; their evidence, and so the gate, stays.
 
-    Of a head the inputs of its first layer are permuted: the same network, looking at the wrong things.
+    Of a head the channels it sees with are permuted: the same network, looking at the wrong things.
     """
     policy = order.policy()
     if policy.head is not None:
         head = copy.deepcopy(policy.head)
-        seen = head.around.weight.shape[1]
+        channels = head.around.weight.shape[1]
         head.around.weight.copy_(
-            head.around.weight[:, torch.randperm(seen, generator=torch.Generator().manual_seed(seed))]
+            head.around.weight[:, torch.randperm(channels, generator=torch.Generator().manual_seed(seed))]
         )
         return _acting(replace(policy, head=head), order)
     value = policy.table.value.clone()

@@ -2,7 +2,7 @@
 
     x_i = [numbers of position i, its aux state]                  the Sight, channel by channel
     z_i = W · (x_{i−r} … x_{i+r}) + U · (mean of x over candidates, mean of x over all)
-    R̂_i = w · g(V · g(z_i)),   g(z) = max(z, 0)
+    R̂_i = w · g(V · g(z_i)),  g the GELU
 
 What stands around a position, and how the whole canvas is doing. Which token and which place is not shown to it: with
 the tens of thousands of comparisons that a fit can pay for, it would learn them by heart. The last layer starts at 0: a
@@ -124,7 +124,7 @@ class Head(nn.Module):
         self.shape, self.support = shape, support
         channels, width = NUMBERS + _EMBEDDED, shape.width
         self.aux = nn.Embedding(shape.aux, _EMBEDDED)
-        self.around = nn.Linear((2 * shape.reach + 1) * channels, width)
+        self.around = nn.Conv1d(channels, width, 2 * shape.reach + 1, padding=shape.reach)
         self.whole = nn.Linear(2 * channels, width)
         self.inner = nn.Linear(width, width)
         self.value = nn.Linear(width, 1, bias=False)
@@ -141,16 +141,11 @@ class Head(nn.Module):
     def forward(self, sight: Sight) -> Tensor:
         """R̂ of every position."""
         x = torch.cat([sight.numbers(), self.aux(sight.aux)], dim=2)
-        length = x.shape[1]
-        open_ = sight.candidates.float()
-        share = open_ / open_.sum(1, keepdim=True).clamp(min=1.0)
-        means = torch.stack([share, torch.full_like(share, 1.0 / length)], dim=1) @ x
-        reach = self.shape.reach
-        # A matrix product over neighbours laid side by side: a convolution takes twice the time at this size.
-        padded = F.pad(x, (0, 0, reach, reach))
-        around = torch.cat([padded[:, start : start + length] for start in range(2 * reach + 1)], dim=2)
-        z = self.around(around) + self.whole(means.flatten(1)).unsqueeze(1)
-        value: Tensor = self.value(F.relu(self.inner(F.relu(z)))).squeeze(2)
+        open_ = sight.candidates.unsqueeze(2).float()
+        candidates = (x * open_).sum(1) / open_.sum(1).clamp(min=1.0)
+        whole = self.whole(torch.cat([candidates, x.mean(1)], dim=1))
+        z = self.around(x.transpose(1, 2)).transpose(1, 2) + whole.unsqueeze(1)
+        value: Tensor = self.value(F.gelu(self.inner(F.gelu(z)))).squeeze(2)
         return value
 
     def to_dict(self) -> dict[str, Any]:

@@ -105,8 +105,8 @@ class Policy:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of header and tensors: two policies that act alike in every way have the same."""
-        return _digest(self.header, self._tensors())
+        """SHA-256 of all but the notes: two policies that act alike in every way have the same."""
+        return _digest({**self.header, "notes": {}}, self._tensors())
 
     def _tensors(self) -> dict[str, Tensor]:
         if self.head is not None:
@@ -116,7 +116,8 @@ class Policy:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one safetensors file, whole or not at all."""
-        write_tensors(path, self._tensors(), {**self.header, "digest": self.digest})
+        checksum = _digest(self.header, self._tensors())
+        write_tensors(path, self._tensors(), {**self.header, "digest": self.digest, "checksum": checksum})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], **expected: Any) -> Policy:
@@ -133,9 +134,11 @@ class Policy:
             raise PolicyError(
                 f"{path} has schema {header.get('schema')!r}; this version of dprm reads {SCHEMA}: upgrade dprm"
             )
-        stored = header.pop("digest", None)
+        header.pop("digest", None)
+        stored = header.pop("checksum", None)
         if stored != _digest(header, tensors):
-            raise PolicyError(f"{path} does not match its own digest: it was damaged or edited; fetch or fit it again")
+            said = "it was damaged or edited; fetch or fit it again"
+            raise PolicyError(f"{path} does not match its own checksum: {said}")
         missing = [name for name in _HEADER if name not in header]
         if missing:
             raise PolicyError(f"{path} lacks {', '.join(missing)}: it was written by another version; fit it again")

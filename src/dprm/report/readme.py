@@ -1,4 +1,4 @@
-"""The README's result table, from committed cards: `python -m dprm.report.readme`, or `--check` to compare only."""
+"""The README's result tables, from committed cards: `python -m dprm.report.readme`, or `--check` to compare only."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 
 from dprm.evaluate.card import Card
-from dprm.evaluate.study import KIND
+from dprm.evaluate.study import KIND, Study
 
 START, END = "<!-- results -->", "<!-- /results -->"
+STUDIES_START, STUDIES_END = "<!-- studies -->", "<!-- /studies -->"
 
 
 def table(cards: dict[str, Card]) -> str:
@@ -35,29 +36,64 @@ def table(cards: dict[str, Card]) -> str:
     return "\n".join(lines)
 
 
+def study_table(studies: dict[str, Study]) -> str:
+    """Trainings: what each order solves after each, or pass@K where samples were drawn."""
+    lines = ["| host | problems | training | decoded by | result |", "|---|---|---|---|---|"]
+    for name, study in studies.items():
+        link, posed = f"[{study.host}](results/{name})", f"{study.count:,} {study.split}"
+        if study.passk:
+            for arm, parts in study.passk.items():
+                shown = ", ".join(f"{part} {parts[part]['unbiased']['mean']:.3f}" for part in ("all", "hard"))
+                lines.append(f"| {link} | {posed} | {arm} | samples | mean pass@K: {shown} |")
+            continue
+        for arm in study.arms:
+            for order in dict.fromkeys(entry["order"] for entry in study.results):
+                solved = [
+                    f"{entry['solved']:.1%} at {entry['width']}"
+                    for entry in study.results
+                    if (entry["arm"], entry["order"]) == (arm, order)
+                ]
+                lines.append(f"| {link} | {posed} | {arm} masks | {order} | {', '.join(solved)} |")
+    return "\n".join(lines)
+
+
 def cards_in(folder: Path) -> dict[str, Card]:
-    """The comparisons among the files of a folder, by file name; studies have arms too, and tables of their own."""
-    found = {}
-    for path in sorted(folder.glob("*.json")):
-        data = json.loads(path.read_text())
-        if "arms" in data and data.get("kind") != KIND:
-            found[path.name] = Card.load(path)
-    return found
+    """The comparisons among the files of a folder, by file name."""
+    return {
+        name: Card.load(folder / name)
+        for name, data in _files(folder).items()
+        if "arms" in data and data.get("kind") != KIND
+    }
+
+
+def studies_in(folder: Path) -> dict[str, Study]:
+    """The studies among the files of a folder, by file name."""
+    return {name: Study.load(folder / name) for name, data in _files(folder).items() if data.get("kind") == KIND}
+
+
+def _files(folder: Path) -> dict[str, dict[str, object]]:
+    found = {path.name: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
+    return {name: data for name, data in found.items() if isinstance(data, dict)}
 
 
 def main(root: Path, check: bool) -> int:
-    """Write the table into README.md, or say whether it is already there."""
-    readme = root / "README.md"
+    """Write the tables into README.md, or say whether they are already there."""
+    readme, results = root / "README.md", root / "results"
     text = readme.read_text()
-    before, rest = text.split(START)
-    after = rest.split(END)[1]
-    wanted = f"{before}{START}\n{table(cards_in(root / 'results'))}\n{END}{after}"
+    wanted = _put(text, START, END, table(cards_in(results)))
+    if STUDIES_START in text:
+        wanted = _put(wanted, STUDIES_START, STUDIES_END, study_table(studies_in(results)))
     if check:
         if wanted != text:
             print("README.md does not show the committed cards: run `python -m dprm.report.readme`", file=sys.stderr)
         return int(wanted != text)
     readme.write_text(wanted)
     return 0
+
+
+def _put(text: str, start: str, end: str, what: str) -> str:
+    before, rest = text.split(start)
+    return f"{before}{start}\n{what}\n{end}{rest.split(end)[1]}"
 
 
 if __name__ == "__main__":
