@@ -5,7 +5,7 @@ import torch
 
 import dprm
 from dprm.evaluate.compare import compare
-from dprm.fit.branched import Branched, credited
+from dprm.fit.branched import Branched, credited, transfer
 from dprm.fit.branches import Branches
 from dprm.fit.branching import Branching
 from dprm.fit.head import HeadFit
@@ -82,6 +82,7 @@ def test_the_branched_table_leaves_the_wrong_order(tmp_path):
     assert solved(policy) == (0.0, 1.0)
     assert int(policy.notes["branches"]) > 0
     assert int(policy.notes["calls"]) > 0
+    assert float(policy.notes["explained"]) > 0.3
 
 
 def head_fit(**others):
@@ -124,3 +125,13 @@ def test_a_head_that_was_taught_nothing_is_the_hosts_order():
     candidates = torch.ones(5, 4, dtype=torch.bool)
     chosen = order.select(reading, candidates, 2, 0.0).mask
     assert torch.equal(chosen, dprm.Order().select(reading, candidates, 2, 0.0).mask)
+
+
+def test_a_table_of_noise_does_not_transfer():
+    problems = HOST.problems("fit", 200)
+    branches = BRANCHING.collect(HOST, problems, dprm.Order())
+    order = dprm.Order(phases=4, baseline="none", reward_range=(-1.0, 1.0))
+    assert transfer(branches, order) > 0.3
+    noise = torch.randn(branches.gain.shape, generator=torch.Generator().manual_seed(0)).clamp(-1, 1)
+    branches.gain = torch.where(branches.kept, noise, 0.0)
+    assert transfer(branches, order) < 0.02

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from torch import Tensor
+
 from dprm.decode.host import Host, Problems
 from dprm.fit.branches import Branches
 from dprm.fit.branching import Branching
@@ -19,6 +21,7 @@ from dprm.order import Cells, Order, Policy
 from dprm.order.noise import mix
 from dprm.order.policy import evidence
 from dprm.order.stats import Stats
+from dprm.order.values import estimate
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class Branched:
 
         Args:
             problems: the fit split, cut into as many parts as there are rounds.
-            on_round: called with (rounds done, mean difference made by an alternative).
+            on_round: called with (rounds done, share of the differences' variance explained on other problems).
         """
         if len(problems) < self.rounds:
             raise ValueError(f"problems has {len(problems)} prompts: {self.rounds} rounds need one each")
@@ -61,10 +64,11 @@ class Branched:
             branches = setting.collect(host, part, order, denoiser)
             order.merge(credited(branches, order.cells, order.beta, order.reward_range))
             order.step, cost = turn + 1, cost + branches.cost
-            order.policy(**notes, **cost.notes()).save(path)
+            explained = transfer(branches, order)
+            order.policy(**notes, **cost.notes(), explained=f"{explained:.5f}").save(path)
             if on_round is not None:
-                on_round(turn + 1, float(branches.gain[branches.kept].mean()))
-        return order.policy(**notes, **cost.notes())
+                on_round(turn + 1, explained)
+        return Policy.load(path)
 
     def _start(self, host: Host, path: Path, notes: dict[str, str]) -> tuple[Order, Cost]:
         if path.is_file():
@@ -89,12 +93,32 @@ class Branched:
 
 def credited(branches: Branches, cells: Cells, beta: float, reward_range: tuple[float, float]) -> Stats:
     """Statistics of the differences, cell by cell."""
-    sight = branches.sight
-    cell = cells.index(
-        cells.first_of_phase(sight.progress), sight.confidence, sight.aux.int() if cells.aux > 1 else None
-    ).long()
+    alternative, native = _cells(branches, cells)
     stats = evidence(cells, beta, reward_range, "none")
-    stats.add(cell.gather(1, branches.alternative)[branches.kept], branches.gain[branches.kept])
-    native = cell.gather(1, branches.native.unsqueeze(1)).squeeze(1)
-    stats.add(native, branches.gain.new_zeros(len(native)))
+    stats.add(alternative[branches.kept], branches.gain[branches.kept])
+    stats.add(native.squeeze(1), branches.gain.new_zeros(len(native)))
     return stats
+
+
+def transfer(branches: Branches, order: Order, judged: float = 0.2) -> float:
+    """Share of the variance of the differences that a table of some problems explains on the others.
+
+    Below 0 the table says less about other problems than no table at all: what it holds is those problems.
+    """
+    learned, others = branches.held_out(judged)
+    if not len(learned) or not len(others):
+        return 0.0
+    stats = credited(learned, order.cells, order.beta, order.reward_range)
+    value = estimate(stats, "none", shrunken=True).value
+    alternative, native = _cells(others, order.cells)
+    error = (others.gain - (value[alternative] - value[native]))[others.kept].square().sum()
+    total = others.gain[others.kept].square().sum()
+    return float(1.0 - error / total) if total > 0 else 0.0
+
+
+def _cells(branches: Branches, cells: Cells) -> tuple[Tensor, Tensor]:
+    """[S,K] cells of the alternatives and [S,1] of the native choices."""
+    sight = branches.sight
+    aux = sight.aux.int() if cells.aux > 1 else None
+    cell = cells.index(cells.first_of_phase(sight.progress), sight.confidence, aux).long()
+    return cell.gather(1, branches.alternative), cell.gather(1, branches.native.unsqueeze(1))

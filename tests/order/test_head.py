@@ -1,0 +1,101 @@
+"""A head inside the order module: what it sees, and that it changes nothing until it was fitted."""
+
+import pytest
+import torch
+
+import dprm
+from dprm.order.head import Head, HeadShape, Sight
+from tests.draws import candidates, logits
+
+
+def fitted(seed=0, support=1000, aux=1):
+    head = Head(HeadShape(aux, 16), seed, support)
+    with torch.no_grad():
+        head.value.weight.normal_(generator=torch.Generator().manual_seed(seed))
+    return head.requires_grad_(False)
+
+
+def some(seed, rows=12, length=20):
+    return dprm.read(logits(seed, rows, length, 6)), candidates(seed, rows, length)
+
+
+@pytest.mark.parametrize("rule", ["top_m", "shortlist_top_m", "soft_bon"])
+def test_a_fresh_head_leaves_the_hosts_order(rule):
+    for seed in range(10):
+        reading, flags = some(seed)
+        order = dprm.Order(head=Head(HeadShape()), guidance=50.0, rule=rule)
+        assert torch.equal(order.select(reading, flags, 3, 0.4).mask, dprm.Order().select(reading, flags, 3, 0.4).mask)
+
+
+def test_a_fitted_head_is_gated_by_its_evidence():
+    reading, flags = some(1)
+    none = dprm.Order(head=fitted(support=0), guidance=50.0)
+    assert not none.select(reading, flags, 3, 0.4).changed.any()
+    half = dprm.Order(head=fitted(support=32), guidance=1.0).select(reading, flags, 3, 0.4)
+    full = dprm.Order(head=fitted(support=64), guidance=0.5).select(reading, flags, 3, 0.4)
+    assert torch.equal(half.score, full.score)
+    assert (half.gate == 0.5).all()
+
+
+def test_scores_are_the_signal_plus_the_heads_value():
+    reading, flags = some(2)
+    head = fitted()
+    choice = dprm.Order(head=head, guidance=3.0, beta=2.0, signal="odds").select(reading, flags, 2, 0.4)
+    value = head(Sight.of(reading, flags, 2, 0.4, None))
+    torch.testing.assert_close(choice.value, value)
+    p = reading.confidence.double()
+    wanted = (p.log() - (1 - p).clamp(min=2.0**-25).log() + 6.0 * value).float()
+    torch.testing.assert_close(choice.score, wanted)
+    best = torch.where(flags, wanted, -torch.inf)
+    for row in range(len(flags)):
+        chosen = choice.mask[row]
+        if flags[row].sum() > 2:
+            assert best[row][chosen].min() >= best[row][flags[row] & ~chosen].max()
+
+
+def test_a_rows_values_do_not_depend_on_the_other_rows():
+    reading, flags = some(3)
+    head = fitted()
+    whole = head(Sight.of(reading, flags, 2, 0.4, None))
+    alone = torch.cat([head(Sight.of(reading[[row]], flags[[row]], 2, 0.4, None)) for row in range(len(flags))])
+    torch.testing.assert_close(whole, alone)
+
+
+def test_a_head_does_not_look_at_what_is_no_candidate_but_at_that_it_is_none():
+    reading, flags = some(4)
+    head = fitted()
+    other = dprm.Reading(
+        reading.tokens,
+        torch.where(flags, reading.confidence, 0.123),
+        torch.where(flags, reading.margin, 0.0),
+        torch.where(flags, reading.entropy, 3.0),
+    )
+    torch.testing.assert_close(head(Sight.of(reading, flags, 2, 0.4, None)), head(Sight.of(other, flags, 2, 0.4, None)))
+
+
+def test_a_head_policy_is_one_file_that_acts_alike(tmp_path):
+    order = dprm.Order(aux=4, head=fitted(aux=4), guidance=7.0, signal="odds")
+    policy = order.policy(host="toy")
+    policy.save(tmp_path / "p")
+    again = dprm.Policy.load(tmp_path / "p", values="head")
+    assert again.digest == policy.digest
+    reading, flags = some(5)
+    aux = torch.randint(0, 4, flags.shape, generator=torch.Generator().manual_seed(0))
+    one, two = (o.select(reading, flags, 3, 0.4, aux=aux) for o in (order, dprm.Order.from_policy(again)))
+    assert torch.equal(one.score, two.score)
+    assert torch.equal(one.mask, two.mask)
+
+
+def test_an_order_with_a_head_does_not_learn_from_rewards():
+    reading, flags = some(6)
+    order = dprm.Order(head=fitted())
+    with pytest.raises(ValueError, match="cannot learn on"):
+        order.observe(order.select(reading, flags, 1, 0.4), torch.rand(12))
+
+
+def test_odds_have_the_order_of_confidence_bit_for_bit():
+    for seed in range(20):
+        reading, flags = some(seed, 16, 40)
+        for m in (1, 3, 7):
+            one = dprm.Order(signal="odds").select(reading, flags, m, 0.4).mask
+            assert torch.equal(one, dprm.Order().select(reading, flags, m, 0.4).mask)
