@@ -1,10 +1,12 @@
 """Hosts by name, and the weights they need."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
 
+import dprm
 from dprm.decode.rollout import batches
 from dprm.hosts import ENTRIES, load, weights
 from dprm.hosts.denoiser import Denoiser, save_weights
@@ -29,7 +31,18 @@ def test_committed_weights_are_those_of_the_manifest_and_small_enough():
         assert weights.checked(name, "").stat().st_size == entry["bytes"]
         assert entry["command"]
         assert entry["metrics"]
-    assert set(listed) <= {entry.weights for entry in ENTRIES.values()}
+    policies = {f"{name}.dprm" for name in ENTRIES}
+    assert set(listed) <= {entry.weights for entry in ENTRIES.values()} | policies
+
+
+@pytest.mark.parametrize("name", [name for name in weights.manifest() if name.endswith(".dprm")])
+def test_committed_policies_are_for_the_committed_hosts(name):
+    policy = dprm.Policy.load(weights.checked(name, ""))
+    assert policy.notes["host"] == name.removesuffix(".dprm")
+    order, host = dprm.Order.from_policy(policy), load(policy.notes["host"])
+    problems = host.problems("fit", 2)
+    ((_, rollout),) = batches(host, problems, order, budget=16)
+    assert rollout.changed.sum() > 0
 
 
 def test_missing_and_damaged_weights_say_how_to_get_them(tmp_path, monkeypatch):
@@ -116,5 +129,10 @@ def test_cells_of_the_hosts_mean_what_they_say():
     grid[0, 1:9] = torch.arange(8)  # eight of the twenty peers of the first cell
     state = State.start(grid, NINE.mask_id, 0)
     reading = read(host.denoiser()(grid))
-    assert host.aux(state, reading)[0, 0] == int(8 / 20 * 4)
-    assert host.aux(state, reading)[0, 80] == 0
+    last = torch.arange(81).remainder(9).view(1, 81)
+    last[0, :9] = torch.tensor([8, *range(8)])  # No peer of the first cell has its digit.
+    last[0, [9, 10, 11, 18, 19, 20, 27, 36, 45, 54, 63, 72]] = 7
+    assert host.aux(state, replace(reading, tokens=last))[0, 0] == int(8 / 20 * 4)
+    last[0, 72] = 8  # Now one in the column would receive it too.
+    assert host.aux(state, replace(reading, tokens=last))[0, 0] == int(8 / 20 * 4) + 4
+    assert host.aux(state, replace(reading, tokens=last))[0, 80] % 4 == 0

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from dprm.decode.host import Host, Problems
@@ -30,13 +31,14 @@ from dprm.order import Reading
 class Sudoku(Host):
     """Puzzles with exactly one solution; what is ordered are the blank cells.
 
-    The aux state of a cell is the quarter of its peers that are visible (4).
+    The aux state of a cell is the quarter of its peers that are visible (4) × whether one of its peers holds, or would
+    receive, the same digit (2): of two such cells at least one is wrong.
     """
 
     name = "puma"
     domain = "Sudoku 9×9"
     ordered = "blank cells"
-    aux_states = 4
+    aux_states = 8
 
     def __init__(
         self,
@@ -90,7 +92,10 @@ class Sudoku(Host):
 
     def aux(self, state: State, reading: Reading) -> Tensor:
         share = (state.tokens != self.mask_id).float() @ self._peers
-        return (share * 4).clamp(max=3).int()
+        digit = reading.tokens.clamp(max=self.board.size - 1)
+        among_peers = self._peers @ F.one_hot(digit, self.board.size).float()
+        rival = among_peers.gather(2, digit.unsqueeze(2)).squeeze(2) > 0
+        return (share * 4).clamp(max=3).int() + 4 * rival.int()
 
     def show(self, token: int) -> str:
         return "·" if token >= self.board.size else str(token + 1)
