@@ -49,6 +49,8 @@ def study(
         str | None, typer.Option(help="Positions revealed a step; default 1,2,3, and 2 for dmpo, which takes one.")
     ] = None,
     samples: Annotated[int, typer.Option(min=2, help="dmpo: samples of each problem.")] = 32,
+    rate: Annotated[float, typer.Option(help="dmpo: peak learning rate.")] = 3e-5,
+    negative: Annotated[float, typer.Option(min=0.0, help="dmpo: weight of the unwanted rollouts; 0 for none.")] = 1.0,
     seed: Annotated[int, typer.Option(help="Seed of trainings, problems, orders and intervals.")] = 0,
     rows: Annotated[int, typer.Option(min=1, help="Problems or samples decoded together.")] = 2048,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
@@ -67,6 +69,7 @@ def study(
     dprm=c.safetensors --difficulty 22-25`, or `dprm study dmpo --steps 2000 --device cuda`.
     """
     from contextlib import redirect_stdout
+    from dataclasses import replace
 
     import torch
 
@@ -83,7 +86,9 @@ def study(
         files = dict(_file(text) for text in weights or [])
         if host == "dmpo":
             (width,) = _whole(widths or "2", most=1)
-            setting = _setting(steps, minutes, difficulty, width, limit, samples, split, seed)
+            setting = replace(
+                _setting(steps, minutes, difficulty, width, limit, samples, split, seed), rate=rate, negative=negative
+            )
             card = post_training(
                 _start(files, tiny),
                 setting.rehearsal() if tiny else setting,

@@ -47,7 +47,7 @@ class Setting:
         prompts, generations: prompts of a refresh, and rollouts of each.
         stock: how many training problems of each size prompts are drawn from. Sizes that are not in it are hard twice:
             larger, and outside of post-training.
-        rate, average: peak learning rate, and decay of the weight average.
+        rate, average: peak learning rate, and decay of the weight average. negative: λ of the objective.
         width, temperature: positions a step, and temperature, of rollouts and of pass@K.
         ready: evidence that a cell needs. bounds: masks on which log_rnd is estimated.
         sizes, limit, samples: numbers given in the problems of pass@K, problems of each size, samples of each problem.
@@ -61,6 +61,7 @@ class Setting:
     stock: dict[int, int] = field(default_factory=lambda: {3: 4_000, 4: 12_000})
     rate: float = 3e-5
     average: float = 0.99
+    negative: float = 1.0
     width: int = 2
     temperature: float = 1.0
     ready: float = 128
@@ -100,6 +101,7 @@ class Setting:
             width=self.width,
             temperature=self.temperature,
             bounds=self.bounds,
+            negative=self.negative,
             seed=self.seed,
         )
 
