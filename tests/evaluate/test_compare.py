@@ -116,3 +116,14 @@ def test_a_control_takes_the_best_of_several_paths_and_resumes_too(tmp_path):
     )
     assert ran == []
     assert again.arms["confidence, best of 4"].mean == control.mean
+
+
+def test_prompt_local_values_are_reported_with_what_they_cost():
+    from dprm.fit import MonteCarlo
+
+    host = ToyHost()
+    card, _ = compare(host, host.problems("test", 70), {"confidence": dprm.Order()}, local=MonteCarlo(moments=(0.0,)))
+    arm = card.arms["montecarlo"]
+    assert (arm.mean, arm.delta) == (1.0, 1.0)
+    assert arm.nfe == 1 + 4 * 3 + 3
+    assert card.verdict["verdict"] == "report rollout cost"

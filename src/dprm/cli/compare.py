@@ -37,6 +37,10 @@ def compare(
     best_of: Annotated[
         int, typer.Option(min=1, help="Add the best of so many paths of the reference: a control for costly orders.")
     ] = 1,
+    montecarlo: Annotated[
+        int,
+        typer.Option(min=0, help="Add values asked of continuations, of so many candidates: they cost model calls."),
+    ] = 0,
     seed: Annotated[int, typer.Option(help="Seed of problems, orders and intervals.")] = 0,
     rows: Annotated[int, typer.Option(min=1, help="Problems decoded together; changes the time, not the result.")] = 64,
     device: Annotated[str, typer.Option(help="Where the model runs: cpu, cuda.")] = "cpu",
@@ -54,6 +58,7 @@ def compare(
 
     from dprm.evaluate.ablations import with_ablations
     from dprm.evaluate.compare import compare as run
+    from dprm.fit import MonteCarlo
     from dprm.hosts import load
 
     with clear_errors("compare"):
@@ -92,6 +97,7 @@ def compare(
                 fits=fits,
                 ablates=ablates,
                 best_of=best_of,
+                local=MonteCarlo(candidates=montecarlo, width=width, seed=seed) if montecarlo else None,
                 on_batch=on_batch,
             )
         if difficulty is not None:

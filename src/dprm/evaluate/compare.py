@@ -18,7 +18,8 @@ from dprm.evaluate.controls import best
 from dprm.evaluate.diagnostics import terminal_sensitivity
 from dprm.evaluate.measure import measure
 from dprm.evaluate.replays import partings, replays
-from dprm.evaluate.verdict import judge
+from dprm.evaluate.verdict import MONTE_CARLO, judge
+from dprm.fit.montecarlo import MonteCarlo
 from dprm.order import Order
 from dprm.order.counts import CountRule
 from dprm.order.files import read_tensors, write_tensors
@@ -44,6 +45,7 @@ def compare(
     ablates: dict[str, str] | None = None,
     best_of: int = 1,
     temperature: float = 1.0,
+    local: MonteCarlo | None = None,
     on_batch: Callable[[str, int], None] | None = None,
 ) -> tuple[Card, dict[str, Rollout]]:
     """Decode all problems under every order.
@@ -53,6 +55,7 @@ def compare(
         folder: where finished batches are kept; None keeps none.
         fits: for learned orders, what their policies say of their fit. ablates: see `with_ablations`.
         best_of: add the best of so many paths of the reference, all but the first with tokens drawn at `temperature`.
+        local: add an order whose values are asked of continuations of the canvas itself, and paid for in model calls.
         on_batch: called with (order, problems done).
     """
     if reference not in orders:
@@ -68,6 +71,9 @@ def compare(
             paths.append(decoding.rollout(f"{reference}, path {path}", orders[reference], temperature, path))
         control = f"{reference}, best of {best_of}"
         found[control], fits[control] = best(paths), {"control": control}
+    if local is not None:
+        found[MONTE_CARLO] = local.answer(host, problems, orders[reference], rows)
+        fits[MONTE_CARLO] = {"estimator": MONTE_CARLO, "setting": repr(local)}
     card = Card(
         host=host.name,
         split=split,

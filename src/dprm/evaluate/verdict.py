@@ -35,7 +35,8 @@ VERDICTS = (APPLY, FALL_BACK, DO_NOT_PROMOTE, REPORT_COST)
 # Splits on which policies are made or chosen: a gain there has yet to be tested.
 CHOOSING = ("train", "fit", "select")
 # Estimators whose values belong to one prompt and are paid for at every decoding.
-LOCAL = ("montecarlo",)
+MONTE_CARLO = "montecarlo"
+LOCAL = (MONTE_CARLO,)
 # More calls than this share of the reference's are a cost, not rounding.
 EQUAL_CALLS = 1.01
 # Outputs do not change if none of n does and, at 95 %, no more than this share can: 3/n, the rule of three.
