@@ -56,7 +56,7 @@ def _head(paths: int, width: int | None, seed: int, rows: int) -> Plan:
     branching = Branching(width=width, rows=rows, seed=seed)
     found = HeadFit(branching, trials=min(512, max(32, paths // 100)))
     prompts = max(found.rounds, paths // (branching.states * branching.alternatives))
-    return Plan(found, found.rounds, found.trials + prompts, (3.0, *found.guidances, 300.0))
+    return Plan(found, found.rounds, found.trials + prompts, (3.0, *found.guidances, 1000.0))
 
 
 def _policy_gradient(paths: int, width: int | None, seed: int, rows: int) -> Plan:

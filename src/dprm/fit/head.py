@@ -40,7 +40,7 @@ class HeadFit:
     lesson: Lesson = field(default_factory=Lesson)
     rounds: int = 3
     trials: int = 512
-    guidances: tuple[float, ...] = (10.0, 30.0, 100.0)
+    guidances: tuple[float, ...] = (10.0, 30.0, 100.0, 300.0)
     width: int = 64
     reach: int = 4
     signal: str = "odds"
