@@ -7,6 +7,7 @@ import torch
 
 import dprm
 from dprm.decode import Even
+from dprm.order.head import Head, HeadShape
 from tests.draws import RULES, candidates, logits, taught
 from tests.mock_denoiser import MASK, MockDenoiser, masked_canvas
 
@@ -48,6 +49,19 @@ def test_nothing_in_a_selection_waits_for_the_device(rule):
     assert torch.equal(masks[0], masks[1])
     assert torch.equal(masks[0], masks[2])
     assert torch.equal(masks[0].sum(1), flags.sum(1).clamp(max=3))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_nothing_in_a_selection_by_a_head_waits_for_the_device(rule):
+    head = Head(HeadShape(), support=1000)
+    torch.nn.init.normal_(head.value.weight, generator=torch.Generator().manual_seed(0))
+    order = dprm.Order(rule=rule, signal="odds", head=head)
+    x, flags = logits(1, 16, 40, 6).cuda(), candidates(1, 16, 40).cuda()
+    seeds, progress = torch.arange(16).cuda(), torch.rand(16).cuda()
+    order.select(dprm.read(x), flags, 3, progress, seed=seeds)  # The head goes to the device once.
+    with no_sync():
+        mask = order.select(dprm.read(x), flags, 3, progress, seed=seeds).mask
+    assert torch.equal(mask.sum(1), flags.sum(1).clamp(max=3))
 
 
 @pytest.mark.parametrize("budget", [2, Even(7)])

@@ -31,7 +31,8 @@ _CONFIG: dict[str, Any] = {
     # The figure has one text for those who do not see it, and a table; a label on every mark would drown both.
     "aria": False,
     "font": "sans-serif",
-    "padding": 2,
+    # On the left, room for labels that a reader's font sets wider than the one they were measured in.
+    "padding": {"left": 22, "top": 2, "right": 2, "bottom": 2},
     "view": {"stroke": None},
     "axis": _AXIS,
     "header": {"labelColor": SOFT, "titleColor": SOFT, "labelFontSize": 12},

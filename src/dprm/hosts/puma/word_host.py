@@ -62,7 +62,8 @@ class WordProblems(Host):
     def show(self, token: int) -> str:
         if token < len(words.CHARACTERS):
             return words.CHARACTERS[token]
-        return {words.BLANK: " ", words.EOT: "□", words.MASK: "·"}.get(token, "w")
+        marks = {words.BLANK: " ", words.EOT: "□", words.MASK: "·"}
+        return marks[token] if token in marks else words.WORDS[token - len(words.CHARACTERS)]
 
 
 def load(path: Path, device: torch.device | str = "cpu") -> WordProblems:
