@@ -19,6 +19,8 @@ def test_the_fitted_policy_leaves_the_wrong_order(tmp_path):
     assert card.arms["confidence"].mean == 0.0
     assert card.arms["dprm"].mean == 1.0
     assert policy.baseline == "prompt"
+    assert policy.notes["rollouts"] == str(FIT.trajectories)
+    assert int(policy.notes["calls"]) == 4 * FIT.trajectories
 
 
 def test_a_killed_fit_goes_on_to_the_same_bits(tmp_path):
@@ -41,7 +43,7 @@ def test_a_killed_fit_goes_on_to_the_same_bits(tmp_path):
 def test_another_fit_is_not_overwritten(tmp_path):
     FIT.fit(HOST, HOST.problems("fit", 16), tmp_path / "p.dprm")
     before = (tmp_path / "p.dprm").read_bytes()
-    with pytest.raises(ValueError, match="is another fit"):
+    with pytest.raises(ValueError, match="is of another fit"):
         OnPolicy(rounds=2, seed=5).fit(HOST, HOST.problems("fit", 16), tmp_path / "p.dprm")
     assert (tmp_path / "p.dprm").read_bytes() == before
     with pytest.raises(ValueError, match="problems is empty"):

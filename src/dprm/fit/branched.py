@@ -17,6 +17,7 @@ from dprm.decode.host import Host, Problems
 from dprm.fit.branches import Branches
 from dprm.fit.branching import Branching
 from dprm.fit.cost import Cost
+from dprm.fit.resume import check_same_fit
 from dprm.order import Cells, Order, Policy
 from dprm.order.noise import mix
 from dprm.order.policy import evidence
@@ -73,8 +74,7 @@ class Branched:
     def _start(self, host: Host, path: Path, notes: dict[str, str]) -> tuple[Order, Cost]:
         if path.is_file():
             policy = Policy.load(path)
-            if any(policy.notes.get(name) != text for name, text in notes.items()):
-                raise ValueError(f"{path} is another fit ({policy.notes}): choose another file or delete it")
+            check_same_fit(path, policy.notes, notes)
             return Order.from_policy(policy), Cost.of_notes(policy.notes)
         width = host.reward_range[1] - host.reward_range[0]
         order = Order(

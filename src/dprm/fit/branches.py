@@ -60,7 +60,7 @@ class Branches:
     @classmethod
     def joined(cls, parts: Sequence[Branches]) -> Branches:
         """Several collections as one."""
-        sight = Sight(**{f.name: torch.cat([getattr(part.sight, f.name) for part in parts]) for f in fields(Sight)})
+        sight = Sight.joined([part.sight for part in parts])
         columns = {name: torch.cat([getattr(part, name) for part in parts]) for name in _PARTS}
         return cls._with(sight, columns, sum((part.cost for part in parts), Cost()))
 

@@ -160,17 +160,9 @@ class _Visit:
     def sight(self, host: Host, state: State, width: int) -> Sight:
         """What the decision showed."""
         masked = (self.tokens == host.mask_id).sum(1)
-        aux = host.aux(state, self.reading).long() if host.aux_states > 1 else torch.zeros_like(self.tokens)
-        return Sight(
-            tokens=self.reading.tokens,
-            confidence=self.reading.confidence,
-            margin=self.reading.margin,
-            entropy=self.reading.entropy,
-            candidates=self.candidates,
-            progress=1.0 - masked / state.initial.clamp(min=1),
-            budget=torch.full_like(masked, width),
-            aux=aux,
-        )
+        aux = host.aux(state, self.reading) if host.aux_states > 1 else None
+        progress = 1.0 - masked / state.initial.clamp(min=1)
+        return Sight.of(self.reading, self.candidates, width, progress, aux)
 
 
 def positions_a_step(host: Host, width: int | None) -> int:

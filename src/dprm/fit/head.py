@@ -17,6 +17,7 @@ from dprm.decode.rollout import Rollout, batches
 from dprm.fit.branches import Branches
 from dprm.fit.branching import Branching
 from dprm.fit.cost import Cost
+from dprm.fit.resume import check_same_fit
 from dprm.fit.teaching import Lesson, teach
 from dprm.order import Order, Policy
 from dprm.order.head import Head, HeadShape
@@ -109,6 +110,5 @@ def _kept(file: Path, notes: dict[str, str]) -> Branches | None:
     if not file.is_file():
         return None
     branches, header = Branches.load(file)
-    if {name: header.get(name) for name in notes} != notes:
-        raise ValueError(f"{file} is of another fit ({header}): choose another policy file or delete it")
+    check_same_fit(file, header, notes)
     return branches

@@ -15,6 +15,8 @@ import torch
 
 from dprm.decode.host import Host, Problems
 from dprm.decode.rollout import batches
+from dprm.fit.cost import Cost
+from dprm.fit.resume import check_same_fit
 from dprm.order import Order, Policy
 from dprm.order.noise import mix
 
@@ -62,7 +64,7 @@ class OnPolicy:
         if not len(problems):
             raise ValueError("problems is empty: a fit needs at least one prompt")
         notes = {"host": host.name, "estimator": "onpolicy", "problems": problems.digest, "setting": repr(self)}
-        order = self._start(host, path, notes)
+        order, cost = self._start(host, path, notes)
         denoiser = host.denoiser()
         for turn in range(order.step, self.rounds):
             place = (torch.arange(self.prompts) + turn * self.prompts) % len(problems)
@@ -78,18 +80,18 @@ class OnPolicy:
                 denoiser=denoiser,
             )
             order.observe(result.trace, rollout.reward, group=group)
-            order.policy(**notes).save(path)
+            cost += Cost(rollouts=len(part), calls=int(rollout.nfe.sum()))
+            order.policy(**notes, **cost.notes()).save(path)
             if on_round is not None:
                 on_round(turn + 1, float(rollout.reward.mean()))
-        return order.policy(**notes)
+        return order.policy(**notes, **cost.notes())
 
-    def _start(self, host: Host, path: Path, notes: dict[str, str]) -> Order:
+    def _start(self, host: Host, path: Path, notes: dict[str, str]) -> tuple[Order, Cost]:
         if path.is_file():
             policy = Policy.load(path)
-            if policy.notes != notes:
-                raise ValueError(f"{path} is another fit ({policy.notes}): choose another file or delete it")
-            return Order.from_policy(policy, explore=True)
-        return Order(
+            check_same_fit(path, policy.notes, notes)
+            return Order.from_policy(policy, explore=True), Cost.of_notes(policy.notes)
+        order = Order(
             phases=self.phases,
             bins=self.bins,
             aux=host.aux_states,
@@ -99,3 +101,4 @@ class OnPolicy:
             explore=True,
             reward_range=host.reward_range,
         )
+        return order, Cost()

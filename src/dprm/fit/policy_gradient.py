@@ -11,7 +11,7 @@ and in nothing else. Deployed, it takes the largest scores.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -23,6 +23,7 @@ from dprm.decode.rollout import run
 from dprm.decode.state import State
 from dprm.fit.branching import positions_a_step
 from dprm.fit.cost import Cost
+from dprm.fit.resume import check_same_fit
 from dprm.order import Choice, Order, Policy, Reading
 from dprm.order.files import read_tensors, write_tensors
 from dprm.order.head import Head, HeadShape, Sight
@@ -141,7 +142,7 @@ class _Learner:
         generator = torch.Generator().manual_seed(mix(setting.seed, turn, 1))
         steps = torch.randperm(len(seen), generator=generator)[: setting.decisions].tolist()
         if len(rows):
-            sight = _joined([seen[step][0][rows] for step in steps])
+            sight = Sight.joined([seen[step][0][rows] for step in steps])
             picked = torch.cat([seen[step][1][rows] for step in steps])
             self._follow(sight, picked, advantage[rows].repeat(len(steps)), generator)
         return float(reward.mean())
@@ -177,8 +178,7 @@ class _Learner:
         if not path.is_file():
             return 0
         tensors, header = read_tensors(path, _KIND)
-        if {name: header.get(name) for name in notes} != notes:
-            raise ValueError(f"{path} is of another fit ({header}): choose another policy file or delete it")
+        check_same_fit(path, header, notes)
         for name, weight in self.head.named_parameters():
             with torch.no_grad():
                 weight.copy_(tensors[f"head.{name}"])
@@ -216,7 +216,3 @@ def _advantage(reward: Tensor, group: Tensor) -> Tensor:
     centred = reward - mean[member]
     spread = (torch.zeros(len(size), dtype=torch.float64).index_add_(0, member, centred.square()) / size).sqrt()
     return torch.where(spread[member] > 1e-6, centred / spread[member].clamp(min=1e-6), 0.0).float()
-
-
-def _joined(parts: list[Sight]) -> Sight:
-    return Sight(**{f.name: torch.cat([getattr(part, f.name) for part in parts]) for f in fields(Sight)})

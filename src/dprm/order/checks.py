@@ -68,3 +68,22 @@ def check_count(name: str, value: int, low: int) -> int:
     if number < low:
         raise ValueError(f"{name} is {number}: expected at least {low}")
     return number
+
+
+def check_one_of(name: str, value: str, known: tuple[str, ...]) -> str:
+    """Return `value`, or raise unless it is one of the known names."""
+    if value not in known:
+        raise ValueError(f"{name} is {value!r}: expected one of {', '.join(known)}")
+    return value
+
+
+def check_shortlist(shortlist: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Return (least, most, per position), or raise unless 1 ≤ least ≤ most and 1 ≤ per position."""
+    try:
+        least, most, per = shortlist
+    except (TypeError, ValueError):
+        raise TypeError(f"shortlist is {shortlist!r}: expected (least, most, per position)") from None
+    check_count("shortlist[0]", least, 1)
+    check_count("shortlist[1]", most, least)
+    check_count("shortlist[2]", per, 1)
+    return least, most, per

@@ -11,7 +11,8 @@ head that was not fitted leaves the host's order as it is. Shapes: B rows, L pos
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import torch
@@ -67,6 +68,11 @@ class Sight:
             budget=budget if isinstance(budget, Tensor) else torch.full(rows, budget, device=device),
             aux=torch.zeros_like(reading.tokens) if aux is None else aux.long(),
         )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Sight]) -> Sight:
+        """Several, one after the other."""
+        return cls(**{f.name: torch.cat([getattr(part, f.name) for part in parts]) for f in fields(cls)})
 
     def __getitem__(self, rows: Tensor | slice) -> Sight:
         return Sight(**{name: column[rows] for name, column in vars(self).items()})

@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
@@ -16,7 +15,7 @@ import torch
 from torch import Tensor
 
 from dprm.order.cells import Cells
-from dprm.order.checks import check_count, check_integer, check_number, check_shape
+from dprm.order.checks import check_integer, check_number, check_one_of, check_shape, check_shortlist
 from dprm.order.choice import Choice
 from dprm.order.door import check_decision
 from dprm.order.gate import Gate
@@ -27,7 +26,7 @@ from dprm.order.policy import Policy, evidence
 from dprm.order.reading import Reading
 from dprm.order.rules import RULES, draw, top_m
 from dprm.order.signals import Signal, resolve_signal, signal_from_spec
-from dprm.order.stats import Stats, checked_range, checked_reward
+from dprm.order.stats import Stats, centre, checked_range, checked_reward
 from dprm.order.values import BASELINES, Table, estimate
 
 # e^40 · ψ stays an ordinary float32 for every ψ that matters; beyond it scores are compared as logarithms.
@@ -88,10 +87,10 @@ class Order:
         self.beta = check_number("beta", beta, 0, open_low=True)
         self.guidance = check_number("guidance", guidance, 0)
         self.signal = resolve_signal(signal)
-        self.rule = _one_of("rule", rule, RULES)
-        self.shortlist = _checked_shortlist(shortlist)
+        self.rule = check_one_of("rule", rule, RULES)
+        self.shortlist = check_shortlist(shortlist)
         self.explore = bool(explore)
-        self.baseline = _one_of("baseline", baseline, BASELINES)
+        self.baseline = check_one_of("baseline", baseline, BASELINES)
         self.reward_range = checked_range(reward_range)
         self.shrunken = bool(shrunken)
         self.forget = check_number("forget", forget, 0, 1)
@@ -100,7 +99,7 @@ class Order:
         self._delta: Stats | None = None
         self._fixed: Table | None = None
         self.head = head
-        self.proposal = _one_of("proposal", proposal, ("host", "tilted"))
+        self.proposal = check_one_of("proposal", proposal, ("host", "tilted"))
         self._tilts: dict[tuple[torch.device, float], Tilt] = {}
         self._heads: dict[torch.device, Head] = {}
 
@@ -335,29 +334,3 @@ class Order:
         elif policy.head is None and bool((policy.table.support > 0).any()):
             order._fixed = policy.table
         return order
-
-
-def centre(reward: Tensor, group: Tensor, reward_range: tuple[float, float]) -> Tensor:
-    """R − mean of its group; the mean is taken in fixed point, so that the order of rows cannot matter."""
-    _, member, size = torch.unique(group, return_inverse=True, return_counts=True)
-    scale = 2.0 ** (40 - math.frexp(max(abs(bound) for bound in reward_range))[1])
-    total = torch.zeros(len(size), dtype=torch.int64).index_add_(0, member, (reward * scale).round().long())
-    mean: Tensor = total.double() / size / scale
-    return reward - mean[member]
-
-
-def _one_of(name: str, value: str, known: tuple[str, ...]) -> str:
-    if value not in known:
-        raise ValueError(f"{name} is {value!r}: expected one of {', '.join(known)}")
-    return value
-
-
-def _checked_shortlist(shortlist: tuple[int, int, int]) -> tuple[int, int, int]:
-    try:
-        least, most, per = shortlist
-    except (TypeError, ValueError):
-        raise TypeError(f"shortlist is {shortlist!r}: expected (least, most, per position)") from None
-    check_count("shortlist[0]", least, 1)
-    check_count("shortlist[1]", most, least)
-    check_count("shortlist[2]", per, 1)
-    return least, most, per

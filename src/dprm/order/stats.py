@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import math
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -192,3 +193,12 @@ def checked_reward(reward: Tensor, reward_range: tuple[float, float]) -> Tensor:
     exact = reward.to(torch.float64, copy=True).contiguous()
     check_bounds("reward", exact, low, high, f"outside the declared reward_range [{low:g}, {high:g}]")
     return exact
+
+
+def centre(reward: Tensor, group: Tensor, reward_range: tuple[float, float]) -> Tensor:
+    """R − mean of its group; the mean is taken in fixed point, so that the order of rows cannot matter."""
+    _, member, size = torch.unique(group, return_inverse=True, return_counts=True)
+    scale = 2.0 ** (40 - math.frexp(max(abs(bound) for bound in reward_range))[1])
+    total = torch.zeros(len(size), dtype=torch.int64).index_add_(0, member, (reward * scale).round().long())
+    mean: Tensor = total.double() / size / scale
+    return reward - mean[member]
