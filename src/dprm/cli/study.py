@@ -49,8 +49,11 @@ def study(
         str | None, typer.Option(help="Positions revealed a step; default 1,2,3, and 2 for dmpo, which takes one.")
     ] = None,
     samples: Annotated[int, typer.Option(min=2, help="dmpo: samples of each problem.")] = 32,
-    rate: Annotated[float, typer.Option(help="dmpo: peak learning rate.")] = 3e-5,
-    negative: Annotated[float, typer.Option(min=0.0, help="dmpo: weight of the unwanted rollouts; 0 for none.")] = 1.0,
+    rate: Annotated[float, typer.Option(help="dmpo: peak learning rate.")] = 1e-5,
+    negative: Annotated[float, typer.Option(min=0.0, help="dmpo: weight of the unwanted rollouts; 0 for none.")] = 0.7,
+    sync: Annotated[
+        int, typer.Option(min=0, help="dmpo: refreshes after which the present weights become the reference; 0: never.")
+    ] = 8,
     seed: Annotated[int, typer.Option(help="Seed of trainings, problems, orders and intervals.")] = 0,
     rows: Annotated[int, typer.Option(min=1, help="Problems or samples decoded together.")] = 2048,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
@@ -66,7 +69,7 @@ def study(
     equal updates, pass@K, all and hard. An interrupted study goes on where it was.
 
     For example `dprm study puma --weights random=a.safetensors --weights confidence=b.safetensors --weights
-    dprm=c.safetensors --difficulty 22-25`, or `dprm study dmpo --steps 2000 --device cuda`.
+    dprm=c.safetensors --difficulty 22-25`, or `dprm study dmpo --steps 400 --device cuda`.
     """
     from contextlib import redirect_stdout
     from dataclasses import replace
@@ -87,7 +90,10 @@ def study(
         if host == "dmpo":
             (width,) = _whole(widths or "2", most=1)
             setting = replace(
-                _setting(steps, minutes, difficulty, width, limit, samples, split, seed), rate=rate, negative=negative
+                _setting(steps, minutes, difficulty, width, limit, samples, split, seed),
+                rate=rate,
+                negative=negative,
+                sync=sync,
             )
             card = post_training(
                 _start(files, tiny),
@@ -158,7 +164,7 @@ def _setting(
     from dprm.hosts.dmpo.study import Setting
 
     if steps is None and minutes is None:
-        steps = 2_000
+        steps = 400
     sizes = SIZES if difficulty is None else sizes_of(difficulty)
     return Setting(
         updates=steps, minutes=minutes, width=width, sizes=sizes, limit=limit, samples=samples, split=split, seed=seed

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from dprm.hosts.dmpo.passing import CONTRASTS, START, Passing
+from dprm.hosts.dmpo.passing import CONTRASTS, START, START_BY_SHORTLIST, Passing
 from dprm.hosts.dmpo.posttraining import ARMS
 from dprm.hosts.dmpo.study import Setting, study
 from dprm.hosts.task import task_of
@@ -25,7 +25,8 @@ def test_a_study_gives_weights_successes_and_a_card(tmp_path):
     names = {f"{arm}.safetensors" for arm in ARMS} | {"dprm.policy", "success.safetensors", "setting.json"}
     assert {path.name for path in tmp_path.iterdir() if path.is_file()} == names
     updates = {arm: facts["updates"] for arm, facts in card.arms.items()}
-    assert updates == {START: 0, **dict.fromkeys(set(card.passk) - {START}, 9)}
+    starts = {START, START_BY_SHORTLIST}
+    assert updates == {**dict.fromkeys(starts, 0), **dict.fromkeys(set(card.passk) - starts, 9)}
     assert set(ARMS) < set(card.passk)
     assert set(card.passk["start"]) == {"4", "5", "all", "hard"}
     assert set(card.passk["start"]["hard"]["first"]) == {"1", "2", "mean"}

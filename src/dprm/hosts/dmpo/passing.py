@@ -25,11 +25,15 @@ START, DPRM = "start", "dprm-progressive"
 # The same weights with the largest scores instead of shortlists, and without learned values: what training, values and
 # exploration each contribute.
 DPRM_BY_TOP_M, DPRM_BY_CONFIDENCE = f"{DPRM} by top_m", f"{DPRM} by confidence"
+# Shortlists are drawn, which makes samples more varied whatever the values: the start with shortlists and no values.
+START_BY_SHORTLIST = f"{START} by shortlist"
 CONTRASTS = (
     *((arm, START) for arm in ARMS),
     ("confidence-progressive", "random"),
     (DPRM, "random"),
     (DPRM, "confidence-progressive"),
+    (DPRM, START_BY_SHORTLIST),
+    (START_BY_SHORTLIST, START),
     (DPRM_BY_CONFIDENCE, "confidence-progressive"),
     (DPRM, DPRM_BY_CONFIDENCE),
     (DPRM_BY_TOP_M, DPRM_BY_CONFIDENCE),
@@ -125,4 +129,4 @@ class Passing:
 
 def _place(key: str) -> int:
     """Where a name stands in tables: the start, the arms, then variants."""
-    return (START, *ARMS, DPRM_BY_TOP_M, DPRM_BY_CONFIDENCE).index(key.split("|")[0])
+    return (START, START_BY_SHORTLIST, *ARMS, DPRM_BY_TOP_M, DPRM_BY_CONFIDENCE).index(key.split("|")[0])

@@ -12,6 +12,7 @@ Everything that was made stays in a folder: a study that is killed goes on where
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -23,7 +24,7 @@ from dprm.evaluate.study import Study
 from dprm.hosts.denoiser import Denoiser, load_weights, save_weights
 from dprm.hosts.dmpo import problems
 from dprm.hosts.dmpo.host import SIZES, Countdown
-from dprm.hosts.dmpo.passing import DPRM, DPRM_BY_CONFIDENCE, DPRM_BY_TOP_M, START, Passing
+from dprm.hosts.dmpo.passing import DPRM, DPRM_BY_CONFIDENCE, DPRM_BY_TOP_M, START, START_BY_SHORTLIST, Passing
 from dprm.hosts.dmpo.posttraining import ARMS, PostTraining, deployed, order_of
 from dprm.hosts.dmpo.prompts import HostPrompts
 from dprm.hosts.dmpo.rollouts import Plan
@@ -47,7 +48,8 @@ class Setting:
         prompts, generations: prompts of a refresh, and rollouts of each.
         stock: how many training problems of each size prompts are drawn from. Sizes that are not in it are hard twice:
             larger, and outside of post-training.
-        rate, average: peak learning rate, and decay of the weight average. negative: λ of the objective.
+        rate, average: peak learning rate, and decay of the weight average.
+        negative: λ of the objective. sync: see `Plan`.
         width, temperature: positions a step, and temperature, of rollouts and of pass@K.
         ready: evidence that a cell needs. bounds: masks on which log_rnd is estimated.
         sizes, limit, samples: numbers given in the problems of pass@K, problems of each size, samples of each problem.
@@ -59,9 +61,10 @@ class Setting:
     prompts: int = 32
     generations: int = 16
     stock: dict[int, int] = field(default_factory=lambda: {3: 4_000, 4: 12_000})
-    rate: float = 3e-5
+    rate: float = 1e-5
     average: float = 0.99
-    negative: float = 1.0
+    negative: float = 0.7
+    sync: int = 8
     width: int = 2
     temperature: float = 1.0
     ready: float = 128
@@ -101,6 +104,7 @@ class Setting:
             width=self.width,
             temperature=self.temperature,
             bounds=self.bounds,
+            sync=self.sync,
             negative=self.negative,
             seed=self.seed,
         )
@@ -129,6 +133,12 @@ class Setting:
         refreshes = self.updates / self.plan().reuse
         return order_of(arm, warm=WARM * refreshes, switch=SWITCH * refreshes, ready=self.ready, aux=aux)
 
+    def shortlists(self, aux: int) -> Order:
+        """The order of `dprm-progressive` with its gate open and nothing learned: it explores, and has no values."""
+        order = self.order(DPRM, aux)
+        order.step = math.ceil(order.gate.switch)
+        return order
+
 
 def study(
     start: Path | Transformer,
@@ -151,7 +161,8 @@ def study(
     model = (load_weights(start, device)[0] if isinstance(start, Path) else start.to(device)).requires_grad_(False)
     passing = Passing(setting, folder, rows)
     passing.measure(START, hosted(model), Order())
-    arms: dict[str, dict[str, Any]] = {START: {"updates": 0, "weights": digest}}
+    passing.measure(START_BY_SHORTLIST, hosted(model), setting.shortlists(Countdown.aux_states))
+    arms: dict[str, dict[str, Any]] = {name: {"updates": 0, "weights": digest} for name in (START, START_BY_SHORTLIST)}
     updates = setting.updates
     for arm in reversed(ARMS):
         trained, order, arms[arm] = _arm(arm, updates, model, setting, folder)
