@@ -30,7 +30,7 @@ class Host(nn.Module):
 def with_head() -> dprm.Order:
     """An Order whose values are those of a head of the usual size."""
     head = Head(HeadShape(), support=1000)
-    torch.nn.init.normal_(head.value.weight, std=0.1)
+    torch.nn.init.normal_(head.linear.weight, std=0.1)
     return dprm.Order(signal="odds", head=head)
 
 

@@ -9,7 +9,7 @@ from dprm.fit.branched import Branched, credited, transfer
 from dprm.fit.branches import Branches
 from dprm.fit.branching import Branching
 from dprm.fit.head import HeadFit
-from dprm.fit.teaching import Lesson, teach
+from dprm.fit.teaching import teach
 from dprm.order.head import HeadShape
 from tests.toy_host import ToyHost
 
@@ -86,8 +86,7 @@ def test_the_branched_table_leaves_the_wrong_order(tmp_path):
 
 
 def head_fit(**others):
-    lesson = Lesson(epochs=30, rows=16, patience=30)
-    return HeadFit(BRANCHING, lesson, rounds=2, trials=8, guidances=(10.0,), width=16, **others)
+    return HeadFit(BRANCHING, rounds=2, trials=8, guidances=(10.0,), **others)
 
 
 def test_the_head_leaves_the_wrong_order_and_survives_its_file(tmp_path):
@@ -117,9 +116,9 @@ def test_a_killed_head_fit_goes_on_to_the_same_policy(tmp_path):
 def test_a_head_that_was_taught_nothing_is_the_hosts_order():
     branches = BRANCHING.collect(HOST, HOST.problems("fit", 20), dprm.Order())
     branches.gain.zero_()
-    taught = teach(branches, HeadShape(), Lesson(epochs=3, rows=16))
+    taught = teach(branches, HeadShape())
     assert taught.explained == 0.0
-    assert taught.epochs == 0
+    assert not taught.head.linear.weight.any()
     reading = dprm.read(torch.randn(5, 4, 2))
     order = dprm.Order(head=taught.head, guidance=100.0, signal="odds")
     candidates = torch.ones(5, 4, dtype=torch.bool)

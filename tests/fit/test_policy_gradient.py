@@ -38,7 +38,7 @@ def test_a_killed_fit_goes_on_to_the_same_bits(tmp_path):
 def test_probabilities_of_all_ordered_pairs_sum_to_one():
     head = Head(HeadShape(width=16), seed=1)
     with torch.no_grad():
-        head.value.weight.normal_(generator=torch.Generator().manual_seed(0))
+        head.network.value.weight.normal_(generator=torch.Generator().manual_seed(0))
     reading = dprm.read(torch.randn(1, 4, 3, generator=torch.Generator().manual_seed(1)))
     candidates = torch.tensor([[True, True, False, True]])
     pairs = torch.tensor([[i, j] for i in (0, 1, 3) for j in (0, 1, 3) if i != j])
@@ -51,7 +51,7 @@ def test_probabilities_of_all_ordered_pairs_sum_to_one():
 def test_the_tilted_proposal_draws_what_the_probabilities_say():
     head = Head(HeadShape(width=16), seed=1, support=1)
     with torch.no_grad():
-        head.value.weight.normal_(generator=torch.Generator().manual_seed(0))
+        head.network.value.weight.normal_(generator=torch.Generator().manual_seed(0))
     one = dprm.read(torch.randn(1, 4, 3, generator=torch.Generator().manual_seed(1)))
     rows = 20_000
     reading = dprm.Reading(*(part.expand(rows, 4) for part in (one.tokens, one.confidence, one.margin, one.entropy)))

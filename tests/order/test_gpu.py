@@ -54,7 +54,7 @@ def test_nothing_in_a_selection_waits_for_the_device(rule):
 @pytest.mark.parametrize("rule", RULES)
 def test_nothing_in_a_selection_by_a_head_waits_for_the_device(rule):
     head = Head(HeadShape(), support=1000)
-    torch.nn.init.normal_(head.value.weight, generator=torch.Generator().manual_seed(0))
+    torch.nn.init.normal_(head.linear.weight, generator=torch.Generator().manual_seed(0))
     order = dprm.Order(rule=rule, signal="odds", head=head)
     x, flags = logits(1, 16, 40, 6).cuda(), candidates(1, 16, 40).cuda()
     seeds, progress = torch.arange(16).cuda(), torch.rand(16).cuda()

@@ -9,9 +9,11 @@ from tests.draws import candidates, logits
 
 
 def fitted(seed=0, support=1000, aux=1):
-    head = Head(HeadShape(aux, 16), seed, support)
+    head = Head(HeadShape(aux, width=16), seed, support)
+    generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
-        head.value.weight.normal_(generator=torch.Generator().manual_seed(seed))
+        head.network.value.weight.normal_(generator=generator)
+        head.linear.weight.normal_(std=0.1, generator=generator)
     return head.requires_grad_(False)
 
 

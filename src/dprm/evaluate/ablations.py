@@ -31,19 +31,20 @@ UNIFORM = "uniform"
 def shuffled_values(order: Order, seed: int = 0) -> Order:
     """The values permuted among the cells that have evidence; their evidence, and so the gate, stays.
 
-    Of a head the channels it sees with are permuted: the same network, looking at the wrong things.
+    Of a head the weights of its features are permuted, and the channels that its network sees with: the same head,
+    looking at the wrong things.
     """
     policy = order.policy()
+    generator = torch.Generator().manual_seed(seed)
     if policy.head is not None:
         head = copy.deepcopy(policy.head)
-        channels = head.around.weight.shape[1]
-        head.around.weight.copy_(
-            head.around.weight[:, torch.randperm(channels, generator=torch.Generator().manual_seed(seed))]
-        )
+        seen = [head.linear.weight, *([] if head.network is None else [head.network.around.weight])]
+        for weight in seen:
+            weight.copy_(weight[:, torch.randperm(weight.shape[1], generator=generator)])
         return _acting(replace(policy, head=head), order)
     value = policy.table.value.clone()
     known = (policy.table.support > 0).nonzero().squeeze(1)
-    value[known] = value[known[torch.randperm(len(known), generator=torch.Generator().manual_seed(seed))]]
+    value[known] = value[known[torch.randperm(len(known), generator=generator)]]
     return _acting(replace(policy, table=Table(value, policy.table.support), stats=None), order)
 
 

@@ -1,4 +1,4 @@
-"""The branched head: branch, teach a small network on the differences, branch again under its own policy.
+"""The branched head: branch, teach a head on the differences, branch again under its own policy.
 
 The first round branches from the host's order; each later one from the order that the head of the round before gives,
 at the guidance that did best on a few problems of the fit split. What is branched is kept in a file a round, so a fit
@@ -18,7 +18,7 @@ from dprm.fit.branches import Branches
 from dprm.fit.branching import Branching
 from dprm.fit.cost import Cost
 from dprm.fit.resume import check_same_fit
-from dprm.fit.teaching import Lesson, teach
+from dprm.fit.teaching import teach
 from dprm.order import Order, Policy
 from dprm.order.head import Head, HeadShape
 from dprm.order.noise import mix
@@ -29,20 +29,18 @@ class HeadFit:
     """The branched head estimator.
 
     Attributes:
-        branching: where and how to branch. lesson: how the head is taught.
+        branching: where and how to branch.
         rounds: collections, each on the next problems of the fit split and under the head learned so far.
         trials: problems of the fit split, apart from those branched on, that choose the guidance between rounds.
         guidances: what is tried there; 0, the host's order, is always among them.
-        width, reach: size of the head, see `HeadShape`.
+        reach: neighbours that the head sees on each side.
         signal: the host's signal that the head corrects; `odds` has the order of confidence and room near certainty.
     """
 
     branching: Branching = field(default_factory=Branching)
-    lesson: Lesson = field(default_factory=Lesson)
     rounds: int = 3
     trials: int = 512
     guidances: tuple[float, ...] = (10.0, 30.0, 100.0, 300.0)
-    width: int = 64
     reach: int = 4
     signal: str = "odds"
 
@@ -61,7 +59,7 @@ class HeadFit:
         notes = {"host": host.name, "estimator": "head", "problems": problems.digest, "setting": repr(self)}
         trials, rest = problems[: self.trials], problems[self.trials :]
         denoiser = host.denoiser()
-        shape = HeadShape(host.aux_states, self.width, self.reach)
+        shape = HeadShape(host.aux_states, self.reach)
         order, cost = self._order(host, None, 0.0), Cost()
         collected: list[Branches] = []
         for turn in range(self.rounds):
@@ -73,7 +71,7 @@ class HeadFit:
                 branches = setting.collect(host, part, order, denoiser)
                 branches.save(file, notes)
             collected.append(branches)
-            taught = teach(Branches.joined(collected), shape, replace(self.lesson, seed=turn), problems.canvas.device)
+            taught = teach(Branches.joined(collected), shape, problems.canvas.device)
             guidance, spent = self._best(host, trials, taught.head, denoiser)
             order, cost = self._order(host, taught.head, guidance), cost + branches.cost + spent
             explained = {"explained": f"{taught.explained:.5f}"}

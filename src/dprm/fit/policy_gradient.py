@@ -4,8 +4,8 @@
 
 Several trajectories of every prompt are drawn from the policy as it stands, positions without replacement (Plackett and
 Luce); a few decisions of each are kept, and the clipped ratio ρ of new to old probability is followed for some epochs.
-The network, the features and the host's signal are those of the branched head, so that the two differ in how they learn
-and in nothing else. Deployed, it takes the largest scores.
+The features and the host's signal are those of the branched head; it has a network on top of the linear part, which the
+branched head does without. Deployed, it takes the largest scores.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class _Learner:
 
     def __init__(self, setting: PolicyGradient, host: Host, problems: Problems):
         self.setting, self.host = setting, host
-        shape = HeadShape(host.aux_states, setting.head_width)
+        shape = HeadShape(host.aux_states, width=setting.head_width)
         self.head = Head(shape, setting.seed, support=setting.rounds * setting.prompts * setting.samples)
         self.head.to(problems.canvas.device)
         self.optimiser = torch.optim.AdamW(self.head.parameters(), setting.rate, (0.9, 0.99), weight_decay=0.01)

@@ -1,12 +1,12 @@
 """A learned head: the value of revealing each position, from what a decision shows anyway. No denoiser call is added.
 
-    x_i = [numbers of position i, its aux state]                  the Sight, channel by channel
+    R̂_i = b · φ_i + w · g(V · g(z_i))       φ the fixed features of `basis`; a network, if there is one; g the GELU
     z_i = W · (x_{i−r} … x_{i+r}) + U · (mean of x over candidates, mean of x over all)
-    R̂_i = w · g(V · g(z_i)),  g the GELU
+    x_i = [numbers of position i, its aux state]
 
-What stands around a position, and how the whole canvas is doing. Which token and which place is not shown to it: with
-the tens of thousands of comparisons that a fit can pay for, it would learn them by heart. The last layer starts at 0: a
-head that was not fitted leaves the host's order as it is. Shapes: B rows, L positions, C channels, D width.
+Which token and which place is not shown to it: with the tens of thousands of comparisons that a fit can pay for, it
+would learn them by heart. Both last layers start at 0: a head that was not fitted leaves the host's order as it is.
+Shapes: B rows, L positions, C channels, D width.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dprm.order.basis import basis, size
 from dprm.order.reading import Reading
 
 # Confidence, −log(1 − confidence), margin, entropy, log ratio to the surest candidate, candidate, native, progress, m.
@@ -110,12 +111,41 @@ class HeadShape:
     """The size of a head.
 
     Attributes:
-        aux: number of aux states. width: D. reach: r, neighbours on each side.
+        aux: number of aux states. reach: r, neighbours on each side. width: D of the network, 0 for none.
     """
 
     aux: int = 1
-    width: int = 64
     reach: int = 4
+    width: int = 0
+
+
+class Network(nn.Module):
+    """Sight → [B,L,1], see above; 0 for a fresh one."""
+
+    def __init__(self, shape: HeadShape, seed: int = 0):
+        super().__init__()
+        channels, width = NUMBERS + _EMBEDDED, shape.width
+        self.aux = nn.Embedding(shape.aux, _EMBEDDED)
+        self.around = nn.Conv1d(channels, width, 2 * shape.reach + 1, padding=shape.reach)
+        self.whole = nn.Linear(2 * channels, width)
+        self.inner = nn.Linear(width, width)
+        self.value = nn.Linear(width, 1, bias=False)
+        generator = torch.Generator().manual_seed(seed)
+        with torch.no_grad():
+            for name, weight in self.named_parameters():
+                spread = 0.3 if name == "aux.weight" else weight[0].numel() ** -0.5 if weight.dim() > 1 else 0.0
+                weight.copy_(torch.randn(weight.shape, generator=generator) * spread)
+            self.value.weight.zero_()
+
+    def forward(self, sight: Sight) -> Tensor:
+        """What it adds to the value of every position."""
+        x = torch.cat([sight.numbers(), self.aux(sight.aux)], dim=2)
+        open_ = sight.candidates.unsqueeze(2).float()
+        candidates = (x * open_).sum(1) / open_.sum(1).clamp(min=1.0)
+        whole = self.whole(torch.cat([candidates, x.mean(1)], dim=1))
+        z = self.around(x.transpose(1, 2)).transpose(1, 2) + whole.unsqueeze(1)
+        value: Tensor = self.value(F.gelu(self.inner(F.gelu(z))))
+        return value
 
 
 class Head(nn.Module):
@@ -128,31 +158,18 @@ class Head(nn.Module):
     def __init__(self, shape: HeadShape, seed: int = 0, support: int = 0):
         super().__init__()
         self.shape, self.support = shape, support
-        channels, width = NUMBERS + _EMBEDDED, shape.width
-        self.aux = nn.Embedding(shape.aux, _EMBEDDED)
-        self.around = nn.Conv1d(channels, width, 2 * shape.reach + 1, padding=shape.reach)
-        self.whole = nn.Linear(2 * channels, width)
-        self.inner = nn.Linear(width, width)
-        self.value = nn.Linear(width, 1, bias=False)
-        self._initialise(seed)
+        self.linear = nn.Linear(size(shape.aux, shape.reach), 1, bias=False)
+        nn.init.zeros_(self.linear.weight)
+        self.network: Network | None = Network(shape, seed) if shape.width else None
 
-    def _initialise(self, seed: int) -> None:
-        generator = torch.Generator().manual_seed(seed)
-        with torch.no_grad():
-            for name, weight in self.named_parameters():
-                size = 0.3 if name == "aux.weight" else weight[0].numel() ** -0.5 if weight.dim() > 1 else 0.0
-                weight.copy_(torch.randn(weight.shape, generator=generator) * size)
-            self.value.weight.zero_()
+    def features(self, sight: Sight) -> Tensor:
+        """φ of every position, [B,L,F]."""
+        return basis(sight.numbers(), sight.aux, sight.candidates, self.shape.aux, self.shape.reach)
 
     def forward(self, sight: Sight) -> Tensor:
         """R̂ of every position."""
-        x = torch.cat([sight.numbers(), self.aux(sight.aux)], dim=2)
-        open_ = sight.candidates.unsqueeze(2).float()
-        candidates = (x * open_).sum(1) / open_.sum(1).clamp(min=1.0)
-        whole = self.whole(torch.cat([candidates, x.mean(1)], dim=1))
-        z = self.around(x.transpose(1, 2)).transpose(1, 2) + whole.unsqueeze(1)
-        value: Tensor = self.value(F.gelu(self.inner(F.gelu(z)))).squeeze(2)
-        return value
+        value: Tensor = self.linear(self.features(sight))
+        return (value if self.network is None else value + self.network(sight)).squeeze(2)
 
     def to_dict(self) -> dict[str, Any]:
         """Its shape and support, as a policy stores them."""

@@ -27,6 +27,9 @@ from dprm.hosts.transformer import Config
 from dprm.hosts.weights import sha256
 from dprm.order import Reading
 
+# A process takes seconds to start, in which one makes a hundred puzzles.
+PUZZLES_A_PROCESS = 128
+
 
 class Sudoku(Host):
     """Puzzles with exactly one solution; what is ordered are the blank cells.
@@ -47,12 +50,11 @@ class Sudoku(Host):
         device: torch.device | str = "cpu",
         weights_digest: str = "",
         clues: tuple[int, int] | None = None,
-        workers: int = 1,
     ):
-        """Args: fewest and most clues, None: those of `CLUES`; and how many processes make puzzles."""
+        """Args: fewest and most clues, None: those of `CLUES`."""
         self._model, self.board, self.device = model, board, torch.device(device)
         self.mask_id, self.columns, self.weights_digest = board.mask_id, board.size, weights_digest
-        self.clues, self.workers = CLUES[board.size] if clues is None else clues, workers
+        self.clues = CLUES[board.size] if clues is None else clues
         peers = torch.zeros(board.cells, board.cells)
         for cell, others in enumerate(board.peers):
             peers[cell, list(others)] = 1.0 / len(others)
@@ -68,7 +70,8 @@ class Sudoku(Host):
         return other
 
     def problems(self, split: str, count: int, seed: int = 0) -> Problems:
-        made = split_puzzles(self.board, split, count, self.clues, seed, self.workers)
+        workers = max(1, min(len(os.sched_getaffinity(0)), count // PUZZLES_A_PROCESS))
+        made = split_puzzles(self.board, split, count, self.clues, seed, workers)
         return self.posed(made.canvases(self.board))
 
     def posed(self, canvases: Tensor) -> Problems:

@@ -7,7 +7,6 @@ is solved: between orders inside an arm, and between arms at the same order and 
 from __future__ import annotations
 
 import importlib
-import os
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -25,7 +24,6 @@ from dprm.evaluate.study import Study
 from dprm.hosts.progress import Progress
 from dprm.hosts.puma import words
 from dprm.hosts.puma.arms import TrainedArm, trained_arms
-from dprm.hosts.puma.host import Sudoku
 from dprm.hosts.registry import ENTRIES
 from dprm.order import Order
 
@@ -36,7 +34,6 @@ TEXT: dict[str, dict[str, Any]] = {
     "puma": {"eot": -1, "digits": (-1,)},
     "puma_words": {"eot": words.EOT, "digits": words.DIGITS, "mark": words.FINAL},
 }
-PUZZLES_A_PROCESS = 128
 # An arm, an order and a width.
 Condition = tuple[str, str, int]
 
@@ -67,9 +64,7 @@ def study(
     if name not in TEXT:
         raise ValueError(f"host is {name!r}: expected one of {', '.join(TEXT)}")
     arms = trained_arms(name, weights)
-    # A process takes seconds to start, in which one makes a hundred puzzles.
-    workers = max(1, min(len(os.sched_getaffinity(0)), limit // PUZZLES_A_PROCESS))
-    hosts = {law: _hosted(name, arm, difficulty, device, workers) for law, arm in arms.items()}
+    hosts = {law: _hosted(name, arm, difficulty, device) for law, arm in arms.items()}
     problems = next(iter(hosts.values())).problems(split, limit, seed)
     signals = {order: Order(signal=order) for order in orders}
     found: dict[Condition, Rollout] = {}
@@ -136,10 +131,8 @@ def differences(solved: Mapping[Condition, Tensor], resamples: int, seed: int) -
     return found
 
 
-def _hosted(name: str, arm: TrainedArm, difficulty: str | None, device: torch.device | str, workers: int) -> Host:
+def _hosted(name: str, arm: TrainedArm, difficulty: str | None, device: torch.device | str) -> Host:
     host: Host = importlib.import_module(ENTRIES[name].module).load(arm.path, device)
-    if isinstance(host, Sudoku):
-        host.workers = workers
     return host if difficulty is None else host.at(difficulty)
 
 

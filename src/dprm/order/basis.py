@@ -1,0 +1,53 @@
+"""Fixed features of every position of a decision, for values that are linear in them.
+
+    neighbours   what stands at i − r … i + r: its numbers and its aux state
+    by state     confidence, −log(1 − confidence), entropy, log ratio, progress and the canvas means, each by aux state
+    slopes       the numbers, each times progress and times the canvas means
+    steps        whether the confidence reaches .2, .4, … .995
+    place        the share of candidates to the left, and its square
+
+A few thousand comparisons determine a linear value of some hundred such features, where a network of the same sight
+would still learn them by heart. Shapes: B rows, L positions, A aux states, F features.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+# The numbers of a `Sight` that belong to a position: all but progress and budget, which are those of the whole canvas.
+OWN = 7
+_CONFIDENCE, _SURENESS, _ENTROPY, _RATIO, _PROGRESS = 0, 1, 3, 4, 7
+_STEPS = (0.2, 0.4, 0.6, 0.8, 0.9, 0.97, 0.995)
+_MEANS = 2
+_SLOPED = 5
+
+
+def size(aux: int, reach: int) -> int:
+    """F."""
+    return (2 * reach + 1) * (OWN + aux) + (5 + _MEANS) * aux + (1 + _MEANS) * _SLOPED + len(_STEPS) + 2
+
+
+def basis(numbers: Tensor, state: Tensor, candidates: Tensor, aux: int, reach: int) -> Tensor:
+    """[B,L,F] float32.
+
+    Args:
+        numbers: [B,L,9], as `Sight.numbers` gives them. state: [B,L] int64, the aux state of every position.
+        candidates: [B,L] bool. aux: A. reach: r.
+    """
+    own, progress = numbers[..., :OWN], numbers[..., _PROGRESS : _PROGRESS + 1]
+    confidence, sureness, entropy, ratio = (numbers[..., k] for k in (_CONFIDENCE, _SURENESS, _ENTROPY, _RATIO))
+    member = (state.unsqueeze(2) == torch.arange(aux, device=state.device)).to(numbers.dtype)
+    seen = torch.cat([own, member], dim=2).transpose(1, 2)
+    neighbours = F.pad(seen, (reach, reach)).unfold(2, 2 * reach + 1, 1).permute(0, 2, 1, 3).flatten(2)
+    open_ = candidates.to(numbers.dtype)
+    among = open_.sum(1, keepdim=True).clamp(min=1.0)
+    means = (torch.stack([confidence, entropy], dim=2) * open_.unsqueeze(2)).sum(1) / among
+    whole = torch.cat([progress, means.unsqueeze(1).expand(-1, numbers.shape[1], -1)], dim=2)
+    told = torch.cat([torch.stack([confidence, sureness, entropy, ratio], dim=2), whole], dim=2)
+    by_state = (member.unsqueeze(3) * told.unsqueeze(2)).flatten(2)
+    slopes = (own[..., :_SLOPED].unsqueeze(3) * whole.unsqueeze(2)).flatten(2)
+    steps = torch.stack([confidence >= edge for edge in _STEPS], dim=2).to(numbers.dtype)
+    left = open_.cumsum(1) / among
+    return torch.cat([neighbours, by_state, slopes, steps, torch.stack([left, left.square()], dim=2)], dim=2)

@@ -1,0 +1,59 @@
+"""The fixed features: their number, what they depend on, and what they leave out."""
+
+import pytest
+import torch
+
+import dprm
+from dprm.order.basis import basis, size
+from dprm.order.head import Head, HeadShape, Sight
+from tests.draws import candidates, logits
+
+
+def sight(seed=0, rows=6, length=20, aux=3):
+    reading, flags = dprm.read(logits(seed, rows, length, 6)), candidates(seed, rows, length)
+    state = torch.randint(0, aux, (rows, length), generator=torch.Generator().manual_seed(seed))
+    return Sight.of(reading, flags, 2, 0.4, state)
+
+
+def features(seen, aux=3, reach=2):
+    return basis(seen.numbers(), seen.aux, seen.candidates, aux, reach)
+
+
+@pytest.mark.parametrize("aux", [1, 3, 24])
+@pytest.mark.parametrize("reach", [0, 2, 4])
+def test_there_are_as_many_as_announced(aux, reach):
+    phi = features(sight(aux=aux), aux, reach)
+    assert phi.shape == (6, 20, size(aux, reach))
+    assert phi.dtype == torch.float32
+    assert torch.isfinite(phi).all()
+
+
+def test_a_far_position_matters_through_the_canvas_means_only():
+    seen, other = sight(), sight()
+    place = int(seen.candidates[0].nonzero()[-1])
+    other.confidence[0, place] = 0.123
+    other.entropy[0, place] = 1.0
+    near = slice(max(0, place - 2), place + 3)
+    changed = (features(seen) != features(other)).any(2)
+    assert changed[0, near].all()
+    assert not changed[1:].any()
+    width = 5 * (7 + 3)
+    ends = features(seen)[0, 0, :width], features(other)[0, 0, :width]
+    if place > 2 and not (seen.numbers()[0, :3] != other.numbers()[0, :3]).any():
+        assert torch.equal(*ends)
+
+
+def test_tokens_and_padding_are_not_seen():
+    seen, other = sight(), sight()
+    other.tokens = torch.zeros_like(other.tokens)
+    assert torch.equal(features(seen), features(other))
+    assert not features(seen)[:, 0, 0].any()  # Left of the first position there is nothing.
+
+
+def test_a_head_is_linear_in_them():
+    head = Head(HeadShape(aux=3, reach=2))
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        head.linear.weight.normal_(generator=generator)
+    seen = sight()
+    torch.testing.assert_close(head(seen), features(seen) @ head.linear.weight.squeeze(0))
