@@ -72,6 +72,23 @@ def test_sections_appear_only_where_there_is_something_to_show(card):
     assert headings(dataclasses.replace(bare, notes=wishes)) == ["Comparison", "Preferences"]
 
 
+def test_fits_are_shown_over_what_they_took(card):
+    arms, random = dict(card.arms), card.arms["random"]
+    for paths in (1_000, 30_000):
+        spent = {"estimator": "head", "rollouts": "700", "branches": str(paths), "calls": str(20 * paths)}
+        arms[f"head-{paths}"] = dataclasses.replace(random, fit=spent, guidance=30.0)
+    drawn = {"estimator": "policy_gradient", "rollouts": "12345", "branches": "0"}
+    arms["peer"] = dataclasses.replace(random, fit=drawn, guidance=0.0)
+    arms["head-1000, shuffled"] = dataclasses.replace(arms["head-1000"], ablates="head-1000")
+    several = dataclasses.replace(card, arms=arms, replays=None, partings={})
+    assert headings(several) == ["Comparison", "What fits cost"]
+    html = page([Run("run", several)])
+    assert html.count("600,000") == 1
+    assert "12,345" in html
+    one = {name: arm for name, arm in arms.items() if name != "peer" and "30" not in name}
+    assert headings(dataclasses.replace(several, arms=one)) == ["Comparison"]
+
+
 def test_the_page_needs_nothing_from_outside(html):
     assert len(html) < 3_000_000
     for tag, attributes in Elements(html).opened:

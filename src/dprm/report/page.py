@@ -20,6 +20,7 @@ from dprm.order import Policy
 from dprm.report.colours import order_colours
 from dprm.report.comparison import comparison
 from dprm.report.decisions import decisions
+from dprm.report.fits import fits
 from dprm.report.learned import maps, radius_section
 from dprm.report.pareto import pareto
 from dprm.report.parts import Article, Section
@@ -44,7 +45,7 @@ def page(runs: list[Run], title: str = "Which position next?") -> str:
     environment.policies["json.dumps_kwargs"] = {"sort_keys": False}
     html = environment.get_template("page.html").render(
         title=title,
-        articles=[*articles, *_fits(runs)],
+        articles=[*articles, *_sureness(runs)],
         style=Markup((_HERE / "page.css").read_text()),
         script=Markup(script),
         script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
@@ -64,7 +65,8 @@ def _article(run: Run, colours: dict[str, str]) -> Article:
 
 
 def _of_card(name: str, card: Card, colours: dict[str, str]) -> Article:
-    sections = [comparison(card, colours), replay(card, colours), decisions(card, colours), pareto(card, colours)]
+    parts = (comparison, fits, replay, decisions, pareto)
+    sections = [part(card, colours) for part in parts]
     facts = {
         "host": card.host,
         "problems": f"{card.count} of {card.split}",
@@ -111,16 +113,16 @@ def _of_policy(name: str, learned: Learned) -> Article:
     return Article(name, "policy", facts, sections, provenance)
 
 
-def _fits(runs: list[Run]) -> list[Article]:
+def _sureness(runs: list[Run]) -> list[Article]:
     """How sure the values are: policies of one host, cells and β are taken as states of one fit."""
-    fits: dict[tuple[Any, ...], dict[str, Policy]] = {}
+    found: dict[tuple[Any, ...], dict[str, Policy]] = {}
     for run in runs:
         if isinstance(run.content, Learned) and run.content.policy is not None:
             policy = run.content.policy
             host = str(run.content.header["notes"].get("host", "no host named"))
-            fits.setdefault((host, policy.cells.shape, policy.beta), {})[run.name] = policy
+            found.setdefault((host, policy.cells.shape, policy.beta), {})[run.name] = policy
     articles = []
-    for (host, *_), policies in fits.items():
+    for (host, *_), policies in found.items():
         section = radius_section(policies)
         if section is not None:
             facts = {"host": host, "policies": ", ".join(policies)}
