@@ -86,7 +86,7 @@ def test_the_branched_table_leaves_the_wrong_order(tmp_path):
 
 
 def head_fit(**others):
-    return HeadFit(BRANCHING, rounds=2, trials=8, guidances=(10.0,), **others)
+    return HeadFit(BRANCHING, rounds=2, trials=8, strengths=(3.0, 30.0), **others)
 
 
 def test_the_head_leaves_the_wrong_order_and_survives_its_file(tmp_path):

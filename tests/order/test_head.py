@@ -5,6 +5,7 @@ import torch
 
 import dprm
 from dprm.order.head import Head, HeadShape, Sight
+from dprm.order.policy import PolicyError
 from tests.draws import candidates, logits
 
 
@@ -101,3 +102,12 @@ def test_odds_have_the_order_of_confidence_bit_for_bit():
         for m in (1, 3, 7):
             one = dprm.Order(signal="odds").select(reading, flags, m, 0.4).mask
             assert torch.equal(one, dprm.Order().select(reading, flags, m, 0.4).mask)
+
+
+def test_a_head_of_another_version_is_refused_by_name(tmp_path):
+    order = dprm.Order(head=fitted(), signal="odds")
+    policy = order.policy()
+    policy.head.register_parameter("place", torch.nn.Parameter(torch.zeros(3), requires_grad=False))
+    policy.save(tmp_path / "old.dprm")
+    with pytest.raises(PolicyError, match=r"old\.dprm holds a head that this version does not know"):
+        dprm.Policy.load(tmp_path / "old.dprm")

@@ -1,12 +1,13 @@
 """Every number of the README's table comes from a committed card."""
 
+import dataclasses
 import json
 from pathlib import Path
 
 import dprm
 from dprm.evaluate.compare import compare
 from dprm.evaluate.study import Study
-from dprm.report.readme import END, START, STUDIES_END, STUDIES_START, cards_in, main
+from dprm.report.readme import END, FITS_END, FITS_START, START, STUDIES_END, STUDIES_START, cards_in, main
 from tests.toy_host import ToyHost
 
 ROOT = Path(__file__).parents[2]
@@ -27,13 +28,21 @@ def test_a_number_that_is_not_the_cards_is_noticed(tmp_path):
     card.save(tmp_path / "results" / "toy.json")
     (tmp_path / "results" / "other.json").write_text(json.dumps({"rows": []}))
     study().save(tmp_path / "results" / "study.json")
-    (tmp_path / "README.md").write_text(f"# Toy\n\n{START}\n{END}\n\n{STUDIES_START}\n{STUDIES_END}\n\nEnd.\n")
-    assert list(cards_in(tmp_path / "results")) == ["toy.json"]
+    for paths in (300, 5_000):
+        spent = {"estimator": "head", "rollouts": "64", "branches": str(paths)}
+        card.arms[f"head-{paths}"] = dataclasses.replace(card.arms["random"], fit=spent, guidance=30.0)
+    card.notes["difficulty"] = "hard"
+    card.save(tmp_path / "results" / "toy-fits.json")
+    marks = (START, END, FITS_START, FITS_END, STUDIES_START, STUDIES_END)
+    (tmp_path / "README.md").write_text("\n".join(["# Toy", *marks, "End.", ""]))
+    assert list(cards_in(tmp_path / "results")) == ["toy-fits.json", "toy.json"]
     assert main(tmp_path, check=True) == 1
     assert main(tmp_path, check=False) == 0
     assert main(tmp_path, check=True) == 0
     text = (tmp_path / "README.md").read_text()
-    assert "| [toy](results/toy.json) | 1 | 40 test | confidence | 0.0% |  | 4 |" in text
+    assert "| [toy](results/toy.json) | 1 | 40 test | confidence | 0.0% |  |  | 4 |" in text
+    assert "| [toy, hard](results/toy-fits.json) | 1 | 40 test | head | 5,000 | 30 |" in text
+    assert text.count("toy-fits.json") == 2
     assert "| [toy](results/study.json) | 40 test | random masks | entropy | 25.0% at 1, 12.5% at 2 |" in text
     (tmp_path / "README.md").write_text(text.replace("0.0%", "9.0%"))
     assert main(tmp_path, check=True) == 1

@@ -82,7 +82,7 @@ def fit(
                 chosen,
                 chosen_on,
                 policies,
-                {name: given or plan.guidances for name, plan in plans.items()},
+                {name: given or plan.guidances(policies[name]) for name, plan in plans.items()},
                 width=width,
                 rows=rows,
                 seed=seed,

@@ -30,33 +30,38 @@ class Plan:
     """An estimator at a price.
 
     Attributes:
-        rounds: how often it reports. prompts: problems of the fit split it needs. guidances: what to try of it.
+        rounds: how often it reports. prompts: problems of the fit split it needs.
+        guidances: what to try of the policy that it gives.
     """
 
     estimator: Estimator
     rounds: int
     prompts: int
-    guidances: tuple[float, ...]
+    guidances: Callable[[Policy], tuple[float, ...]]
 
 
 def _onpolicy(paths: int, width: int | None, seed: int, rows: int) -> Plan:
     prompts, samples = 32, 4
     rounds = max(1, paths // (prompts * samples))
     found = OnPolicy(rounds=rounds, prompts=prompts, samples=samples, width=width, seed=seed)
-    return Plan(found, rounds, min(rounds * prompts, 4096), (0.5, 1.0, 2.0, 4.0))
+    return Plan(found, rounds, min(rounds * prompts, 4096), lambda _: (0.5, 1.0, 2.0, 4.0))
 
 
 def _branched(paths: int, width: int | None, seed: int, rows: int) -> Plan:
     branching = Branching(width=width, rows=rows, seed=seed)
     prompts = max(1, paths // (branching.states * branching.alternatives))
-    return Plan(Branched(branching), 1, prompts, (1.0, 3.0, 10.0))
+    return Plan(Branched(branching), 1, prompts, lambda _: (1.0, 3.0, 10.0))
 
 
 def _head(paths: int, width: int | None, seed: int, rows: int) -> Plan:
     branching = Branching(width=width, rows=rows, seed=seed)
     found = HeadFit(branching, trials=min(512, max(32, paths // 100)))
     prompts = max(found.rounds, paths // (branching.states * branching.alternatives))
-    return Plan(found, found.rounds, found.trials + prompts, (3.0, *found.guidances, 1000.0))
+
+    def guidances(policy: Policy) -> tuple[float, ...]:
+        return found.guidances(float(policy.notes["spread"]))
+
+    return Plan(found, found.rounds, found.trials + prompts, guidances)
 
 
 def _policy_gradient(paths: int, width: int | None, seed: int, rows: int) -> Plan:
@@ -64,7 +69,7 @@ def _policy_gradient(paths: int, width: int | None, seed: int, rows: int) -> Pla
     prompts = min(128, max(4, paths // (16 * samples)))
     rounds = max(1, paths // (prompts * samples))
     found = PolicyGradient(rounds=rounds, prompts=prompts, samples=samples, width=width, seed=seed)
-    return Plan(found, rounds, min(rounds * prompts, 16_384), (0.3, 1.0, 3.0))
+    return Plan(found, rounds, min(rounds * prompts, 16_384), lambda _: (0.3, 1.0, 3.0))
 
 
 ESTIMATORS: dict[str, Callable[[int, int | None, int, int], Plan]] = {

@@ -1,8 +1,12 @@
 """The branched head: branch, teach a head on the differences, branch again under its own policy.
 
 The first round branches from the host's order; each later one from the order that the head of the round before gives,
-at the guidance that did best on a few problems of the fit split. What is branched is kept in a file a round, so a fit
+at the strength that did best on a few problems of the fit split. What is branched is kept in a file a round, so a fit
 that is killed goes on from its last round to the same policy.
+
+How strongly a head should correct is not known from its values: the fewer branches it has seen, the smaller they are,
+however right their order. So strengths are tried in log odds: strength = guidance · spread, where the spread is that of
+the differences the head predicts.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from dprm.fit.branches import Branches
 from dprm.fit.branching import Branching
 from dprm.fit.cost import Cost
 from dprm.fit.resume import check_same_fit
-from dprm.fit.teaching import teach
+from dprm.fit.teaching import Taught, teach
 from dprm.order import Order, Policy
 from dprm.order.head import Head, HeadShape
 from dprm.order.noise import mix
@@ -31,8 +35,8 @@ class HeadFit:
     Attributes:
         branching: where and how to branch.
         rounds: collections, each on the next problems of the fit split and under the head learned so far.
-        trials: problems of the fit split, apart from those branched on, that choose the guidance between rounds.
-        guidances: what is tried there; 0, the host's order, is always among them.
+        trials: problems of the fit split, apart from those branched on, that choose the strength between rounds.
+        strengths: what is tried there; 0, the host's order, is always among them.
         reach: neighbours that the head sees on each side.
         signal: the host's signal that the head corrects; `odds` has the order of confidence and room near certainty.
     """
@@ -40,7 +44,7 @@ class HeadFit:
     branching: Branching = field(default_factory=Branching)
     rounds: int = 3
     trials: int = 512
-    guidances: tuple[float, ...] = (10.0, 30.0, 100.0, 300.0)
+    strengths: tuple[float, ...] = (1.0, 3.0, 10.0, 30.0, 100.0)
     reach: int = 4
     signal: str = "odds"
 
@@ -72,14 +76,18 @@ class HeadFit:
                 branches.save(file, notes)
             collected.append(branches)
             taught = teach(Branches.joined(collected), shape, problems.canvas.device)
-            guidance, spent = self._best(host, trials, taught.head, denoiser)
+            guidance, spent = self._best(host, trials, taught, denoiser)
             order, cost = self._order(host, taught.head, guidance), cost + branches.cost + spent
-            explained = {"explained": f"{taught.explained:.5f}"}
-            policy = order.policy(**notes, **explained, **cost.notes())
+            known = {"explained": f"{taught.explained:.5f}", "spread": f"{taught.spread:.3g}"}
+            policy = order.policy(**notes, **known, **cost.notes())
             policy.save(path)
             if on_round is not None:
                 on_round(turn + 1, taught.explained)
         return policy
+
+    def guidances(self, spread: float) -> tuple[float, ...]:
+        """The strengths as guidances of a head of this spread; none where it says nothing."""
+        return tuple(float(f"{strength / spread:.3g}") for strength in self.strengths) if spread > 0 else ()
 
     def _order(self, host: Host, head: Head | None, guidance: float) -> Order:
         return Order(
@@ -90,11 +98,11 @@ class HeadFit:
             head=head,
         )
 
-    def _best(self, host: Host, trials: Problems, head: Head, denoiser: Denoiser) -> tuple[float, Cost]:
+    def _best(self, host: Host, trials: Problems, taught: Taught, denoiser: Denoiser) -> tuple[float, Cost]:
         """The guidance with the highest mean reward, and what it took to find it."""
         means, cost = {}, Cost()
-        for guidance in (0.0, *self.guidances):
-            order = self._order(host, head, guidance)
+        for guidance in (0.0, *self.guidances(taught.spread)):
+            order = self._order(host, taught.head, guidance)
             width, rows = self.branching.width, self.branching.rows
             parts = batches(host, trials, order, budget=width, rows=rows, denoiser=denoiser)
             rollout = Rollout.joined([part for _, part in parts])

@@ -22,10 +22,17 @@ _ROWS = 1024
 
 
 class Taught(NamedTuple):
-    """A head, and the share of the differences' variance that it explains on problems it was not fitted on."""
+    """A head and what is known of it.
+
+    Attributes:
+        explained: share of the differences' variance that it explains on problems it was not fitted on.
+        spread: root mean square of the differences that it predicts, in units of the reward; the less evidence, the
+            smaller.
+    """
 
     head: Head
     explained: float
+    spread: float
 
 
 @torch.no_grad()
@@ -40,8 +47,9 @@ def teach(branches: Branches, shape: HeadShape, device: torch.device | str = "cp
         near = phi.gather(1, places.unsqueeze(2).expand(-1, -1, phi.shape[2]))
         features.append((near[:, 1:] - near[:, :1])[part.kept])
     if not head.support:
-        return Taught(head, 0.0)
+        return Taught(head, 0.0, 0.0)
     group = branches.group.unsqueeze(1).expand_as(branches.kept)[branches.kept]
-    found = ridge(torch.cat(features), branches.gain[branches.kept].to(device), group.to(device))
+    phi = torch.cat(features)
+    found = ridge(phi, branches.gain[branches.kept].to(device), group.to(device))
     head.linear.weight.copy_(found.weight)
-    return Taught(head, found.explained)
+    return Taught(head, found.explained, float(head.linear(phi).square().mean().sqrt()))

@@ -151,7 +151,11 @@ class Policy:
             stats.moments = tensors["moments"]
         head, table = None, None
         if header["values"] == "head":
-            head = Head.restored(header["head"], {name[5:]: weight for name, weight in tensors.items()})
+            try:
+                head = Head.restored(header["head"], {name[5:]: weight for name, weight in tensors.items()})
+            except (RuntimeError, TypeError, KeyError) as error:
+                said = "a head that this version does not know: it was written by another one; fit it again"
+                raise PolicyError(f"{path} holds {said}") from error
             nothing = torch.zeros(cells.count, dtype=torch.float64)
             table = Table(nothing, nothing + head.support)
         policy = cls(

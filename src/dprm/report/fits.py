@@ -18,7 +18,7 @@ _COLOURS = {
 
 def fits(card: Card, colours: dict[str, str]) -> Section | None:
     """The gain over the cost; None for a card with fewer than two fits."""
-    fitted = {name: arm for name, arm in card.arms.items() if _paths(arm) and arm.ablates is None}
+    fitted = fitted_arms(card)
     if len(fitted) < 2:
         return None
     rows = [
@@ -39,7 +39,12 @@ def fits(card: Card, colours: dict[str, str]) -> Section | None:
     return Section("What fits cost", lead, [_curve(card, fitted)], [Table("Fits", columns, rows, colours)])
 
 
-def _paths(arm: Arm) -> int:
+def fitted_arms(card: Card) -> dict[str, Arm]:
+    """The arms of policies, without their ablations."""
+    return {name: arm for name, arm in card.arms.items() if paths_of(arm) and arm.ablates is None}
+
+
+def paths_of(arm: Arm) -> int:
     """Continuations, or whole decodings for an estimator that makes no others; those that choose settings left out."""
     cost = Cost.of_notes(arm.fit)
     return cost.branches or cost.rollouts
@@ -49,7 +54,7 @@ def _curve(card: Card, fitted: dict[str, Arm]) -> Figure:
     points = [
         {
             "estimator": arm.fit["estimator"],
-            "paths": _paths(arm),
+            "paths": paths_of(arm),
             "gain": arm.delta,
             "low": arm.delta_low,
             "high": arm.delta_high,

@@ -6,34 +6,62 @@ import json
 import sys
 from pathlib import Path
 
-from dprm.evaluate.card import Card
+from dprm.evaluate.card import Arm, Card
 from dprm.evaluate.study import KIND, Study
+from dprm.report.fits import fitted_arms, paths_of
 
 START, END = "<!-- results -->", "<!-- /results -->"
+FITS_START, FITS_END = "<!-- fits -->", "<!-- /fits -->"
 STUDIES_START, STUDIES_END = "<!-- studies -->", "<!-- /studies -->"
 
 
 def table(cards: dict[str, Card]) -> str:
-    """One line a card and order, as Markdown; differences are paired, with their 95 % interval."""
+    """One line a card and order, as Markdown; differences are paired, with their 95 % interval.
+
+    Cards that compare fits have their own table.
+    """
     lines = [
-        "| host | positions a step | problems | order | solved | difference in reward | calls |",
-        "|---|---|---|---|---|---|---|",
+        "| host | positions a step | problems | order | solved | difference in reward | relative | calls |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for name, card in cards.items():
+        if len(fitted_arms(card)) > 1:
+            continue
         for order, arm in card.arms.items():
-            delta = "" if arm.delta is None else f"{arm.delta:+.3f} [{arm.delta_low:+.3f}, {arm.delta_high:+.3f}]"
-            link = f"[{card.host}](results/{name})"
-            cells = [
-                link,
-                card.budget,
-                f"{card.count:,} {card.split}",
-                order,
-                f"{arm.solved:.1%}",
-                delta,
-                f"{arm.nfe:.0f}",
-            ]
-            lines.append(f"| {' | '.join(cells)} |")
+            posed = f"{card.count:,} {card.split}"
+            cells = [_link(name, card), card.budget, posed, order, f"{arm.solved:.1%}", *_gain(card, arm)]
+            lines.append(f"| {' | '.join([*cells, f'{arm.nfe:.0f}'])} |")
     return "\n".join(lines)
+
+
+def fit_table(cards: dict[str, Card]) -> str:
+    """One line a fit, for cards that compare several: what it took and what it gained."""
+    lines = [
+        "| host | positions a step | problems | estimator | paths | guidance | solved | difference in reward | relative |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name, card in cards.items():
+        fitted = fitted_arms(card)
+        if len(fitted) > 1:
+            for arm in sorted(fitted.values(), key=lambda arm: (arm.fit["estimator"], paths_of(arm))):
+                posed, spent = f"{card.count:,} {card.split}", f"{paths_of(arm):,}"
+                cells = [_link(name, card), card.budget, posed, arm.fit["estimator"], spent, f"{arm.guidance:g}"]
+                lines.append(f"| {' | '.join([*cells, f'{arm.solved:.1%}', *_gain(card, arm)])} |")
+    return "\n".join(lines)
+
+
+def _link(name: str, card: Card) -> str:
+    difficulty = card.notes.get("difficulty")
+    return f"[{card.host}{'' if difficulty is None else f', {difficulty}'}](results/{name})"
+
+
+def _gain(card: Card, arm: Arm) -> tuple[str, str]:
+    """The paired difference to the reference, and how much of the reference's mean it is."""
+    if arm.delta is None:
+        return "", ""
+    interval = f"{arm.delta:+.3f} [{arm.delta_low:+.3f}, {arm.delta_high:+.3f}]"
+    mean = card.arms[card.reference].mean
+    return interval, f"{arm.delta / mean:+.1%}" if mean > 0 else ""
 
 
 def study_table(studies: dict[str, Study]) -> str:
@@ -80,7 +108,10 @@ def main(root: Path, check: bool) -> int:
     """Write the tables into README.md, or say whether they are already there."""
     readme, results = root / "README.md", root / "results"
     text = readme.read_text()
-    wanted = _put(text, START, END, table(cards_in(results)))
+    cards = cards_in(results)
+    wanted = _put(text, START, END, table(cards))
+    if FITS_START in text:
+        wanted = _put(wanted, FITS_START, FITS_END, fit_table(cards))
     if STUDIES_START in text:
         wanted = _put(wanted, STUDIES_START, STUDIES_END, study_table(studies_in(results)))
     if check:
