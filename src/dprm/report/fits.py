@@ -14,6 +14,7 @@ _COLOURS = {
     name: f"var(--order-{place})"
     for place, name in enumerate(("head", "policy_gradient", "branched", "onpolicy", "montecarlo"), 1)
 }
+_ASIDE = 1.07
 
 
 def fits(card: Card, colours: dict[str, str]) -> Section | None:
@@ -51,24 +52,26 @@ def paths_of(arm: Arm) -> int:
 
 
 def _curve(card: Card, fitted: dict[str, Arm]) -> Figure:
+    names = [name for name in _COLOURS if any(arm.fit["estimator"] == name for arm in fitted.values())]
     points = [
         {
             "estimator": arm.fit["estimator"],
-            "paths": paths_of(arm),
+            # Estimators of one price stand side by side.
+            "paths": paths_of(arm) * _ASIDE ** names.index(arm.fit["estimator"]),
             "gain": arm.delta,
             "low": arm.delta_low,
             "high": arm.delta_high,
         }
         for arm in fitted.values()
     ]
-    names = [name for name in _COLOURS if any(point["estimator"] == name for point in points)]
+    ticks = [digit * 10**power for power in range(1, 9) for digit in (1, 3)]
     scale = altair.Scale(domain=names, range=[_COLOURS[name] for name in names])
     base = altair.Chart(data(points)).encode(
         x=altair.X(
             "paths:Q",
             title="continuations or rollouts of the fit",
             scale=altair.Scale(type="log", nice=False, padding=24),
-            axis=altair.Axis(format="~s", tickCount=5),
+            axis=altair.Axis(format="~s", values=ticks),
         ),
         color=altair.Color("estimator:N", scale=scale, legend=altair.Legend(title=None)),
     )

@@ -13,6 +13,7 @@ from dprm.report.fits import fitted_arms, paths_of
 START, END = "<!-- results -->", "<!-- /results -->"
 FITS_START, FITS_END = "<!-- fits -->", "<!-- /fits -->"
 STUDIES_START, STUDIES_END = "<!-- studies -->", "<!-- /studies -->"
+_GAIN = ("difference in reward", "relative")
 
 
 def table(cards: dict[str, Card]) -> str:
@@ -20,10 +21,8 @@ def table(cards: dict[str, Card]) -> str:
 
     Cards that compare fits have their own table.
     """
-    lines = [
-        "| host | positions a step | problems | order | solved | difference in reward | relative | calls |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    columns = ("host", "positions a step", "problems", "order", "solved", *_GAIN, "calls")
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for name, card in cards.items():
         if len(fitted_arms(card)) > 1:
             continue
@@ -36,10 +35,8 @@ def table(cards: dict[str, Card]) -> str:
 
 def fit_table(cards: dict[str, Card]) -> str:
     """One line a fit, for cards that compare several: what it took and what it gained."""
-    lines = [
-        "| host | positions a step | problems | estimator | paths | guidance | solved | difference in reward | relative |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+    columns = ("host", "positions a step", "problems", "estimator", "paths", "guidance", "solved", *_GAIN)
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for name, card in cards.items():
         fitted = fitted_arms(card)
         if len(fitted) > 1:
