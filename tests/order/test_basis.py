@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import dprm
-from dprm.order.basis import basis, size
+from dprm.order.basis import basis, names, size
 from dprm.order.head import Head, HeadShape, Sight
 from tests.draws import candidates, logits
 
@@ -57,3 +57,25 @@ def test_a_head_is_linear_in_them():
         head.linear.weight.normal_(generator=generator)
     seen = sight()
     torch.testing.assert_close(head(seen), features(seen) @ head.linear.weight.squeeze(0))
+
+
+def test_every_feature_has_a_name_of_its_own():
+    named = names(3, 2)
+    assert len(named) == len(set(named)) == size(3, 2)
+    seen = sight()
+    phi, numbers = features(seen), seen.numbers()
+    assert torch.equal(phi[..., named.index("margin")], numbers[..., 2])
+    assert torch.equal(phi[:, 1:, named.index("entropy -1")], numbers[:, :-1, 3])
+    assert torch.equal(phi[..., named.index("state 2")], (seen.aux == 2).float())
+    assert torch.equal(phi[..., named.index("state 1 × log ratio")], (seen.aux == 1) * numbers[..., 4])
+    assert torch.equal(phi[..., named.index("margin × progress")], numbers[..., 2] * numbers[..., 7])
+    assert torch.equal(phi[..., named.index("confidence ≥ 0.9")], (numbers[..., 0] >= 0.9).float())
+
+
+def test_the_strongest_weights_are_named():
+    head = Head(HeadShape(aux=3, reach=2))
+    assert head.strongest(5) == []
+    with torch.no_grad():
+        head.linear.weight[0, names(3, 2).index("entropy +1")] = -0.5
+        head.linear.weight[0, names(3, 2).index("margin")] = 0.25
+    assert head.strongest(5) == [("entropy +1", -0.5), ("margin", 0.25)]

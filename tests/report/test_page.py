@@ -6,13 +6,16 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 import dprm
 from dprm.cli import app
 from dprm.evaluate.card import Card
 from dprm.evaluate.compare import compare
+from dprm.order.basis import names
 from dprm.order.files import read_tensors, write_tensors
+from dprm.order.head import Head, HeadShape
 from dprm.report.colours import COUNT, order_colours
 from dprm.report.page import page
 from dprm.report.pareto import front
@@ -70,6 +73,21 @@ def test_sections_appear_only_where_there_is_something_to_show(card):
     assert headings(bare) == ["Comparison"]
     wishes = {"objectives": {"confidence": {"quality": 1.0, "ease": 0.0}, "random": {"quality": 0.5, "ease": 0.5}}}
     assert headings(dataclasses.replace(bare, notes=wishes)) == ["Comparison", "Preferences"]
+
+
+def test_a_head_is_shown_by_its_weights(tmp_path):
+    head = Head(HeadShape(), support=1234)
+    with torch.no_grad():
+        head.linear.weight[0, names(1, 4).index("entropy -1")] = -0.0125
+    dprm.Order(head=head, signal="odds").policy(host="toy").save(tmp_path / "head.dprm")
+    run = read_run(tmp_path / "head.dprm")
+    assert headings(run.content) == ["What the head has learned"]
+    html = page([run])
+    assert "entropy -1" in html
+    assert "-1.25" in html
+    shown = CliRunner().invoke(app, ["policy", str(tmp_path / "head.dprm")]).output
+    assert "taught by 1,234 comparisons" in shown
+    assert "entropy -1" in shown
 
 
 def test_fits_are_shown_over_what_they_took(card):
@@ -151,13 +169,12 @@ def test_a_policy_shows_its_cells_and_several_show_the_radius_over_time():
     assert "Radius over time" in page(runs)
 
 
-def test_a_policy_of_another_kind_shows_its_header_only(tmp_path):
+def test_an_edited_policy_is_refused(tmp_path):
     taught(dprm.Order(), 1).policy(host="toy").save(tmp_path / "table.dprm")
     tensors, header = read_tensors(tmp_path / "table.dprm", "dprm.policy")
-    write_tensors(tmp_path / "head.dprm", tensors, {**header, "values": "head"})
-    run = read_run(tmp_path / "head.dprm")
-    assert Elements(page([run])).headings == []
-    assert "head" in page([run])
+    write_tensors(tmp_path / "edited.dprm", tensors, {**header, "values": "head"})
+    with pytest.raises(ValueError, match="damaged or edited"):
+        read_run(tmp_path / "edited.dprm")
 
 
 def test_orders_of_different_cost_are_shown_against_it(card, html):

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from dprm.order import Policy
+    from dprm.order.head import Head
 
 
 def policy(
@@ -46,6 +49,9 @@ def _print(stored: Policy) -> None:
         if value not in ({}, None):
             facts.add_row(name, escape(str(value)))
     console.print(facts)
+    if stored.head is not None:
+        _print_head(console, stored.head)
+        return
     support = stored.table.support.view(stored.cells.shape)
     ready = float((support >= stored.gate.ready).double().mean())
     console.print(f"\n{int((support > 0).sum())} of {stored.cells.count} cells have evidence, {ready:.0%} are ready.\n")
@@ -60,6 +66,19 @@ def _print(stored: Policy) -> None:
         columns = zip(value[phase].tolist(), mass[phase].tolist(), strict=True)
         grid.add_row(str(phase), *(_cell(*column) for column in columns))
     console.print(grid)
+
+
+def _print_head(console: Console, head: Head, count: int = 16) -> None:
+    from rich.table import Table
+
+    console.print(f"\nA head taught by {head.support:,} comparisons. What weighs most, 100 × value a unit:")
+    weights = Table(box=None, pad_edge=False, show_header=False)
+    weights.add_column("", justify="right")
+    for name, weight in head.strongest(count):
+        weights.add_row(_cell(weight, 1.0), name)
+    console.print(weights)
+    if head.network is not None:
+        console.print("It has a network as well, which is not shown.")
 
 
 def _cell(value: float, support: float) -> str:

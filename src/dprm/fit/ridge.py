@@ -2,8 +2,9 @@
 
     w = (XᵀX + λI)⁻¹ Xᵀy,   λ from the squared error on every fifth of the problems, fitted on the other four
 
-Columns are scaled to unit deviation first. λ = ∞, that is w = 0, is always among the choices: features that say nothing
-about other problems get no weight. All of it follows from one XᵀX and Xᵀy a fold. Shapes: N rows, F features.
+Columns are scaled to unit deviation first, rare ones less: what was seen a few times is not to be trusted much. λ = ∞,
+that is w = 0, is always among the choices: features that say nothing about other problems get no weight. All of it
+follows from one XᵀX and Xᵀy a fold. Shapes: N rows, F features.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from dprm.order.noise import mix_rows
 
 FOLDS = 5
 PENALTIES = (1e1, 1e2, 1e3, 3e3, 1e4, 3e4, 1e5, 3e5, 1e6)
-# A column that hardly varies says nothing; scaled up it would only be noise.
-_CONSTANT = 1e-3
+# A column of smaller deviation is taken as if it had this one.
+_RARE = 0.1
 
 
 class Ridge(NamedTuple):
@@ -35,7 +36,7 @@ def ridge(features: Tensor, target: Tensor, group: Tensor) -> Ridge:
     Args:
         features: [N,F]. target: [N]. group: [N] int64, key of the problem of every row.
     """
-    scale = features.std(0).clamp(min=_CONSTANT).double()
+    scale = features.std(0).clamp(min=_RARE).double()
     fold = mix_rows(group, 11) % FOLDS
     folds = [_moments(features[fold == k], target[fold == k], scale) for k in range(FOLDS)]
     gram, moment, total = (torch.stack(part).sum(0) for part in zip(*folds, strict=True))

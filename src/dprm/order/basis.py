@@ -29,6 +29,22 @@ def size(aux: int, reach: int) -> int:
     return (2 * reach + 1) * (OWN + aux) + (5 + _MEANS) * aux + (1 + _MEANS) * _SLOPED + len(_STEPS) + 2
 
 
+def names(aux: int, reach: int) -> list[str]:
+    """What every feature is, in their order."""
+    own = ("confidence", "sureness", "margin", "entropy", "log ratio", "hidden", "host's choice")
+    states = [f"state {state}" for state in range(aux)]
+    shifts = ["" if shift == 0 else f" {shift:+d}" for shift in range(-reach, reach + 1)]
+    canvas = ("progress", "mean confidence", "mean entropy")
+    return [
+        *(f"{name}{shift}" for name in (*own, *states) for shift in shifts),
+        *(f"{state} × {name}" for state in states for name in (own[0], own[1], own[3], own[4], *canvas)),
+        *(f"{name} × {whole}" for name in own[:_SLOPED] for whole in canvas),
+        *(f"confidence ≥ {step:g}" for step in _STEPS),
+        "share of candidates to the left",
+        "its square",
+    ]
+
+
 def basis(numbers: Tensor, state: Tensor, candidates: Tensor, aux: int, reach: int) -> Tensor:
     """[B,L,F] float32.
 

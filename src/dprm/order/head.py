@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dprm.order.basis import basis, size
+from dprm.order.basis import basis, names, size
 from dprm.order.reading import Reading
 
 # Confidence, −log(1 − confidence), margin, entropy, log ratio to the surest candidate, candidate, native, progress, m.
@@ -170,6 +170,13 @@ class Head(nn.Module):
         """R̂ of every position."""
         value: Tensor = self.linear(self.features(sight))
         return (value if self.network is None else value + self.network(sight)).squeeze(2)
+
+    def strongest(self, count: int) -> list[tuple[str, float]]:
+        """The features with the largest weights, by name; features are of the order of 1."""
+        weight = self.linear.weight.detach().squeeze(0).cpu()
+        named = names(self.shape.aux, self.shape.reach)
+        top = weight.abs().topk(min(count, len(named))).indices.tolist()
+        return [(named[place], float(weight[place])) for place in top if weight[place] != 0]
 
     def to_dict(self) -> dict[str, Any]:
         """Its shape and support, as a policy stores them."""

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from dprm.order import Policy
+from dprm.order.head import Head
 from dprm.order.values import radius
 from dprm.report.charts import WIDTH, data, figure
 from dprm.report.maps import grid_map, small_maps
@@ -23,7 +24,23 @@ QUANTILES = {"a quarter of the visits below": 0.25, "median visit": 0.5, "three 
 MOST_STATES = 20
 
 
-def maps(policy: Policy) -> Section:
+def what_was_learned(policy: Policy) -> Section:
+    """What a policy has learned: maps of a table, weights of a head."""
+    return _maps(policy) if policy.head is None else _weights(policy.head)
+
+
+def _weights(head: Head, count: int = 24) -> Section:
+    rows = [[name, f"{100 * weight:+.2f}"] for name, weight in head.strongest(count)]
+    said = "" if head.network is None else " Its network is not shown."
+    lead = (
+        f"A head taught by {head.support:,} comparisons: its value is a weighted sum of features of the order of 1. "
+        f"+ is promoted, − is held back; a shift such as −1 is the neighbour on that side.{said}"
+    )
+    table = Table("Weights", ["feature", "100 × weight"], rows, folded=False)
+    return Section("What the head has learned", lead, [], [table])
+
+
+def _maps(policy: Policy) -> Section:
     """Value and readiness maps, averaged over the host's states; small maps of every state."""
     support = policy.table.support.view(policy.cells.shape)
     value = policy.table.value.view(policy.cells.shape)

@@ -21,7 +21,7 @@ from dprm.report.colours import order_colours
 from dprm.report.comparison import comparison
 from dprm.report.decisions import decisions
 from dprm.report.fits import fits
-from dprm.report.learned import maps, radius_section
+from dprm.report.learned import radius_section, what_was_learned
 from dprm.report.pareto import pareto
 from dprm.report.parts import Article, Section
 from dprm.report.passing import passing
@@ -100,7 +100,7 @@ def _of_study(name: str, study: Study, colours: dict[str, str]) -> Article:
 
 def _of_policy(name: str, learned: Learned) -> Article:
     header = {key: value for key, value in learned.header.items() if key not in ("kind", "notes", "digest")}
-    sections = [] if learned.policy is None else [maps(learned.policy)]
+    sections = [what_was_learned(learned.policy)]
     notes = {f"note: {key}": _told(value) for key, value in learned.header.get("notes", {}).items()}
     provenance = {**{key: _told(value) for key, value in header.items()}, **notes, "digest": learned.header["digest"]}
     facts = {
@@ -117,7 +117,7 @@ def _sureness(runs: list[Run]) -> list[Article]:
     """How sure the values are: policies of one host, cells and β are taken as states of one fit."""
     found: dict[tuple[Any, ...], dict[str, Policy]] = {}
     for run in runs:
-        if isinstance(run.content, Learned) and run.content.policy is not None:
+        if isinstance(run.content, Learned):
             policy = run.content.policy
             host = str(run.content.header["notes"].get("host", "no host named"))
             found.setdefault((host, policy.cells.shape, policy.beta), {})[run.name] = policy

@@ -16,10 +16,10 @@ from dprm.report.visible import all_visible, visible
 
 @dataclass(frozen=True)
 class Learned:
-    """A policy file: its header for people, and the policy itself where its values are a table."""
+    """A policy file: its header for people, and the policy itself."""
 
     header: dict[str, Any]
-    policy: Policy | None
+    policy: Policy
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,4 @@ def _card(path: Path) -> Card | Study:
 
 def _learned(path: Path) -> Learned:
     _, header = read_tensors(path, "dprm.policy")
-    try:
-        # Values of other kinds, such as a network, have no map to show.
-        policy = Policy.load(path) if header.get("values") == "table" else None
-    except KeyError as missing:
-        raise ValueError(f"{path} was written by an older dprm, without {missing}: fit it again") from missing
-    return Learned(all_visible(header), policy)
+    return Learned(all_visible(header), Policy.load(path))
