@@ -42,7 +42,7 @@ def test_demo_says_so_when_nothing_was_learned():
 def test_demo_decodes_and_replays_the_trained_host():
     shown = runner.invoke(app, ["demo", "--problems", "2"])
     assert shown.exit_code == 0, shown.output
-    assert "dmpo: 2 problems of test, budget 1" in shown.output
+    assert "puma_words: 2 problems of test, budget 8" in shown.output
     said = shown.output.replace("\n", " ")
     assert "the order alone moves the share of solved" in said
     assert "2 problems are few" in said

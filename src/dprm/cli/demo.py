@@ -15,10 +15,13 @@ if TYPE_CHECKING:
 # tokens and step map of one row
 Path = tuple[list[int], list[int]]
 ORDERS = ("random", "confidence", "entropy", "dprm")
+# Of the trained model: positions a step, and how many of the answer's characters fit beside each other.
+WIDTH = 8
+SHOWN = 35
 
 
 def demo(
-    problems: Annotated[int, typer.Option(min=0, help="Countdown problems to decode; 0 for none.")] = 32,
+    problems: Annotated[int, typer.Option(min=0, help="Word problems to decode; 0 for none.")] = 128,
     rows: Annotated[int, typer.Option(min=1, help="Canvases to decode under each order.")] = 512,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of online learning, 16 trajectories each.")] = 20,
     seed: Annotated[int, typer.Option(help="Seed of learning and decoding.")] = 0,
@@ -28,7 +31,7 @@ def demo(
 
     The host is an exactly known distribution over four bits, `dprm.theory.myopic`. Its surest position is the wrong
     one to begin with: confidence order always ends in 0000 and earns nothing. DPRM starts from an empty table, learns
-    online from terminal reward alone, and is then frozen to a policy. Then a trained model: Countdown problems under
+    online from terminal reward alone, and is then frozen to a policy. Then a trained model: word problems under
     the signals that people use and under a fitted policy, with one problem replayed step by step.
     """
     import json
@@ -73,11 +76,11 @@ def demo(
     _print(found, paths, chain, rounds)
     if problems:
         with clear_errors("demo"):
-            _countdown(problems, seed)
+            _word_problems(problems, seed)
 
 
-def _countdown(problems: int, seed: int) -> None:
-    """The trained Countdown host under four orders, and the first problem on which the learned one parts from it."""
+def _word_problems(problems: int, seed: int) -> None:
+    """The trained word-problem host under four orders, and the first problem on which the learned one parts from it."""
     from rich.console import Console
     from rich.progress import Progress
 
@@ -86,12 +89,11 @@ def _countdown(problems: int, seed: int) -> None:
     from dprm.cli.replay import replay
     from dprm.evaluate.compare import compare
     from dprm.hosts import load, weights
-    from dprm.hosts.dmpo.canvas import PROMPT
 
     console = Console()
-    console.print("\nNow a trained model: Countdown with three to six numbers, one position a step.\n")
-    host = load("dmpo")
-    fitted = dprm.Policy.load(weights.checked("dmpo.dprm", "dprm fit dmpo --out weights/dmpo.dprm"))
+    console.print(f"\nNow a trained model: word problems of four steps, {WIDTH} positions revealed a step.\n")
+    host = load("puma_words").at("4")
+    fitted = dprm.Policy.load(weights.checked("puma_words.dprm", "dprm fit puma_words --out weights/puma_words.dprm"))
     orders = {name: dprm.Order(signal=name) for name in ("confidence", "random", "entropy")}
     orders["dprm"] = dprm.Order.from_policy(fitted)
     posed = host.problems("test", problems, seed)
@@ -101,22 +103,25 @@ def _countdown(problems: int, seed: int) -> None:
             host,
             posed,
             orders,
+            budget=WIDTH,
             seed=seed,
-            rows=16,
+            rows=32,
             fits={"dprm": fitted.notes},
             on_batch=lambda name, done: bar.update(tasks[name], completed=done),
         )
-    card.verdict = None  # A few dozen problems are for looking at.
+    card.verdict = None  # A hundred problems are for looking at.
     show(card)
     solved = {name: rollout.reward >= host.solved_at for name, rollout in found.items()}
     parted = (solved["confidence"] != solved["dprm"]).nonzero().flatten().tolist()
     row = next((row for row in parted if bool(solved["dprm"][row])), parted[0] if parted else 0)
-    numbers, target = posed.facts[row]
-    console.print(
-        f"\nMake {target} from {', '.join(map(str, numbers))} (every fourth step, new positions stand out):\n"
-    )
+    first = int((posed.canvas[row] == host.mask_id).nonzero()[0])
+    story = " ".join(shown for token in posed.canvas[row, :first].tolist() if (shown := host.show(token)).strip())
+    console.print(f"\n{story}\n\nThe end of the answer, step by step (what is new stands out):\n")
     pair = {name: found[name] for name in ("confidence", "dprm")}
-    console.print(replay(host, row, pair, PROMPT, PROMPT + 34, every=4))
+    # Answers are filled up at their end; what does not fit is cut from their beginning.
+    written = [int((run.tokens[row] != run.tokens[row, -1]).nonzero()[-1]) + 1 for run in pair.values()]
+    begin = max(first, max(written) - SHOWN)
+    console.print(replay(host, row, pair, begin, begin + SHOWN))
     for name in pair:
         console.print(f"{name}: {'solved' if bool(solved[name][row]) else 'not solved'}")
     console.print(f"\n{_learned(card)}")
@@ -135,7 +140,7 @@ def _learned(card: Card) -> str:
         f"{arms[low].solved:.0%} ({low}) and {arms[high].solved:.0%} ({high}). "
         f"DPRM decides otherwise than confidence in {arm.changed:.0%} of the steps."
     )
-    kept = Path(__file__).parents[3] / "results" / "dmpo-width1-test.json"
+    kept = Path(__file__).parents[3] / "results" / "puma_words-width8-test.json"
     if not kept.is_file():
         return said
     whole = Card.load(kept)
