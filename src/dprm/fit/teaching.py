@@ -39,6 +39,8 @@ class Taught(NamedTuple):
 def teach(branches: Branches, shape: HeadShape, device: torch.device | str = "cpu") -> Taught:
     """The linear head of these branches; one that is all 0 where nothing is learned about other problems."""
     head = Head(shape, support=int(branches.kept.sum())).to(device).requires_grad_(False).eval()
+    if not head.support:
+        return Taught(head, 0.0, 0.0)
     features = []
     for start in range(0, len(branches), _ROWS):
         part = branches[slice(start, start + _ROWS)].to(device)
@@ -46,8 +48,6 @@ def teach(branches: Branches, shape: HeadShape, device: torch.device | str = "cp
         phi = head.features(part.sight)
         near = phi.gather(1, places.unsqueeze(2).expand(-1, -1, phi.shape[2]))
         features.append((near[:, 1:] - near[:, :1])[part.kept])
-    if not head.support:
-        return Taught(head, 0.0, 0.0)
     group = branches.group.unsqueeze(1).expand_as(branches.kept)[branches.kept]
     phi = torch.cat(features)
     found = ridge(phi, branches.gain[branches.kept].to(device), group.to(device))

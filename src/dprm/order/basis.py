@@ -20,17 +20,11 @@ from torch import Tensor
 OWN = 7
 _CONFIDENCE, _SURENESS, _ENTROPY, _RATIO, _PROGRESS = 0, 1, 3, 4, 7
 _STEPS = (0.2, 0.4, 0.6, 0.8, 0.9, 0.97, 0.995)
-_MEANS = 2
 _SLOPED = 5
 
 
-def size(aux: int, reach: int) -> int:
-    """F."""
-    return (2 * reach + 1) * (OWN + aux) + (5 + _MEANS) * aux + (1 + _MEANS) * _SLOPED + len(_STEPS) + 2
-
-
 def names(aux: int, reach: int) -> list[str]:
-    """What every feature is, in their order."""
+    """What every feature is, in their order; there are F of them."""
     own = ("confidence", "sureness", "margin", "entropy", "log ratio", "hidden", "host's choice")
     states = [f"state {state}" for state in range(aux)]
     shifts = ["" if shift == 0 else f" {shift:+d}" for shift in range(-reach, reach + 1)]

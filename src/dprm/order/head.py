@@ -4,9 +4,9 @@
     z_i = W · (x_{i−r} … x_{i+r}) + U · (mean of x over candidates, mean of x over all)
     x_i = [numbers of position i, its aux state]
 
-Which token and which place is not shown to it: with the tens of thousands of comparisons that a fit can pay for, it
-would learn them by heart. Both last layers start at 0: a head that was not fitted leaves the host's order as it is.
-Shapes: B rows, L positions, C channels, D width.
+Which token it is is not shown to it, and of its place only how many candidates stand to the left: with the tens of
+thousands of comparisons that a fit can pay for, it would learn them by heart. Both last layers start at 0: a head that
+was not fitted leaves the host's order as it is. Shapes: B rows, L positions, C channels, D width.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dprm.order.basis import basis, names, size
+from dprm.order.basis import basis, names
 from dprm.order.reading import Reading
 
 # Confidence, −log(1 − confidence), margin, entropy, log ratio to the surest candidate, candidate, native, progress, m.
@@ -158,7 +158,7 @@ class Head(nn.Module):
     def __init__(self, shape: HeadShape, seed: int = 0, support: int = 0):
         super().__init__()
         self.shape, self.support = shape, support
-        self.linear = nn.Linear(size(shape.aux, shape.reach), 1, bias=False)
+        self.linear = nn.Linear(len(names(shape.aux, shape.reach)), 1, bias=False)
         nn.init.zeros_(self.linear.weight)
         self.network: Network | None = Network(shape, seed) if shape.width else None
 

@@ -80,9 +80,13 @@ def deployed(order: Order, rule: str | None = None) -> Order:
     Args:
         rule: another way to select with these values; None: as it was trained.
     """
-    final = Order.from_policy(order.policy(), rule=rule)
-    final.step = max(order.step, math.ceil(order.gate.switch))
-    return final
+    return opened(Order.from_policy(order.policy(), rule=rule))
+
+
+def opened(order: Order) -> Order:
+    """The same order, at a step where its gate is open."""
+    order.step = max(order.step, math.ceil(order.gate.switch))
+    return order
 
 
 class PostTraining(Training):

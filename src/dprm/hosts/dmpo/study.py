@@ -12,7 +12,6 @@ Everything that was made stays in a folder: a study that is killed goes on where
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -25,7 +24,7 @@ from dprm.hosts.denoiser import Denoiser, load_weights, save_weights
 from dprm.hosts.dmpo import problems
 from dprm.hosts.dmpo.host import SIZES, Countdown
 from dprm.hosts.dmpo.passing import DPRM, DPRM_BY_CONFIDENCE, DPRM_BY_TOP_M, START, START_BY_SHORTLIST, Passing
-from dprm.hosts.dmpo.posttraining import ARMS, PostTraining, deployed, order_of
+from dprm.hosts.dmpo.posttraining import ARMS, PostTraining, deployed, opened, order_of
 from dprm.hosts.dmpo.prompts import HostPrompts
 from dprm.hosts.dmpo.rollouts import Plan
 from dprm.hosts.dmpo.sampling import success_matrix
@@ -135,9 +134,7 @@ class Setting:
 
     def shortlists(self, aux: int) -> Order:
         """The order of `dprm-progressive` with its gate open and nothing learned: it explores, and has no values."""
-        order = self.order(DPRM, aux)
-        order.step = math.ceil(order.gate.switch)
-        return order
+        return opened(self.order(DPRM, aux))
 
 
 def study(
