@@ -2,6 +2,8 @@
 
 import itertools
 import random
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -189,3 +191,17 @@ def test_a_stock_is_extended_and_not_made_again(tmp_path):
     assert torch.equal(puzzles.stock(SIX, 4, path, seed=2).clue, few.clue[:4])
     with pytest.raises(ValueError, match="holds puzzles of"):
         puzzles.stock(SIX, 4, path, seed=3)
+
+
+@pytest.mark.slow
+def test_a_script_without_a_main_guard_gets_its_puzzles_too(tmp_path):
+    """Its processes cannot start: each would run the script from the beginning."""
+    script = tmp_path / "mine.py"
+    script.write_text(
+        "from dprm.hosts.puma import puzzles\n"
+        "from dprm.hosts.puma.board import SIX\n"
+        "print(puzzles.generate(SIX, 3, seed=3, workers=2).clue.sum().item())\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) == int(puzzles.generate(SIX, 3, seed=3).clue.sum())

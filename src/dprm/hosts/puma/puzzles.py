@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
@@ -100,8 +101,12 @@ def generate(
         made = [make(index) for index in indices]
     else:
         # Not a fork: where torch has started threads, a forked process can hang.
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-            made = list(pool.map(make, indices, chunksize=64))
+        try:
+            with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+                made = list(pool.map(make, indices, chunksize=64))
+        except BrokenProcessPool:
+            # A script without `if __name__ == "__main__"` cannot start processes: each would run it from the beginning.
+            made = [make(index) for index in indices]
     return Puzzles(torch.tensor([grid for grid, _ in made]), torch.tensor([clue for _, clue in made]))
 
 
