@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from datetime import datetime
 
 import pytest
 
@@ -109,8 +110,10 @@ def test_the_keyboard_is_enough(opened, plain):
 
 def test_play_goes_on_to_the_end_and_stops(opened, plain):
     shown = opened(plain)
-    shown.clock.install()
+    # An installed clock goes on by itself until it is paused: on a busy machine it would play ahead.
+    shown.clock.install(time=datetime(2026, 1, 1))
     shown.reload()
+    shown.clock.pause_at(datetime(2026, 1, 2))
     shown.locator(".replay input[type=range]").fill("0")
     play = shown.locator("[data-play]")
     play.click()
