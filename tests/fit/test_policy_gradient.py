@@ -1,5 +1,7 @@
 """The policy-gradient peer."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -22,17 +24,26 @@ def test_it_leaves_the_wrong_order(tmp_path):
     assert policy.notes["rollouts"] == str(12 * 4 * 16)
 
 
-def test_a_killed_fit_goes_on_to_the_same_bits(tmp_path):
+@pytest.mark.parametrize("linear", [True, False])
+def test_the_linear_part_is_trained_or_left_out(tmp_path, linear):
+    policy = replace(FIT, linear=linear).fit(HOST, HOST.problems("fit", 16), tmp_path / "p.dprm")
+    assert bool(policy.head.linear.weight.any()) is linear
+    assert policy.head.network.value.weight.any()
+
+
+@pytest.mark.parametrize("linear", [True, False])
+def test_a_killed_fit_goes_on_to_the_same_bits(tmp_path, linear):
     problems = HOST.problems("fit", 16)
-    whole = FIT.fit(HOST, problems, tmp_path / "whole.dprm")
+    setting = replace(FIT, linear=linear)
+    whole = setting.fit(HOST, problems, tmp_path / "whole.dprm")
 
     def kill(done, reward):
         if done == 5:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        FIT.fit(HOST, problems, tmp_path / "cut.dprm", kill)
-    assert FIT.fit(HOST, problems, tmp_path / "cut.dprm").digest == whole.digest
+        setting.fit(HOST, problems, tmp_path / "cut.dprm", kill)
+    assert setting.fit(HOST, problems, tmp_path / "cut.dprm").digest == whole.digest
 
 
 def test_probabilities_of_all_ordered_pairs_sum_to_one():

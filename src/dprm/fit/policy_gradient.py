@@ -44,6 +44,7 @@ class PolicyGradient:
         epochs, batch: passes over them, and decisions of a step. rate: learning rate. clip: of the ratio.
         penalty: λ, of the divergence from the host's order.
         width: positions revealed a step; None: the host's own budget. head_width: size of the network.
+        linear: whether the linear part is trained along with the network, or stays 0.
         seed: of everything.
     """
 
@@ -58,6 +59,7 @@ class PolicyGradient:
     penalty: float = 0.01
     width: int | None = None
     head_width: int = 64
+    linear: bool = True
     seed: int = 0
 
     def fit(
@@ -94,7 +96,9 @@ class _Learner:
         shape = HeadShape(host.aux_states, width=setting.head_width)
         self.head = Head(shape, setting.seed, support=setting.rounds * setting.prompts * setting.samples)
         self.head.to(problems.canvas.device)
-        self.optimiser = torch.optim.AdamW(self.head.parameters(), setting.rate, (0.9, 0.99), weight_decay=0.01)
+        self.head.linear.requires_grad_(setting.linear)
+        trained = [weight for weight in self.head.parameters() if weight.requires_grad]
+        self.optimiser = torch.optim.AdamW(trained, setting.rate, (0.9, 0.99), weight_decay=0.01)
         self.width = positions_a_step(host, setting.width)
         self.cost = Cost()
 
