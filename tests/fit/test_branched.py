@@ -8,7 +8,7 @@ from dprm.evaluate.compare import compare
 from dprm.fit.branched import Branched, credited, transfer
 from dprm.fit.branches import Branches
 from dprm.fit.branching import Branching
-from dprm.fit.head import HeadFit
+from dprm.fit.head import HeadFit, bold, cautious
 from dprm.fit.teaching import teach
 from dprm.order.head import HeadShape
 from tests.toy_host import ToyHost
@@ -43,6 +43,16 @@ def test_branches_do_not_depend_on_the_batch():
     for name in ("group", "native", "alternative", "kept", "gain"):
         assert torch.equal(getattr(whole, name), getattr(few, name))
     assert whole.cost == few.cost
+
+
+def test_two_certain_positions_are_not_compared():
+    class Sure(ToyHost):
+        def denoiser(self):
+            return lambda tokens: torch.tensor([20.0, 0.0, 0.0]).expand(*tokens.shape, 3)
+
+    branches = BRANCHING.collect(Sure(), HOST.problems("fit", 4), dprm.Order())
+    assert not branches.kept.any()
+    assert branches.cost.branches == 0
 
 
 def test_two_positions_a_step_keep_the_other_one():
@@ -111,6 +121,27 @@ def test_a_killed_head_fit_goes_on_to_the_same_policy(tmp_path):
     assert again.digest == whole.digest
     with pytest.raises(ValueError, match="another fit"):
         head_fit(signal="confidence").fit(HOST, problems, tmp_path / "cut.dprm")
+
+
+def test_the_strength_between_rounds_is_the_smallest_that_is_about_as_good():
+    base = (torch.arange(100) < 20).double()
+
+    def solving(first, last):
+        return base + ((torch.arange(100) >= first) & (torch.arange(100) < last))
+
+    assert cautious({0.0: base, 1.0: solving(20, 50), 3.0: solving(35, 66), 9.0: solving(20, 25)}) == 1.0
+    assert cautious({0.0: base, 1.0: solving(20, 25), 3.0: solving(30, 90)}) == 3.0
+    assert cautious({0.0: base, 1.0: base}) == 1.0  # It changes nothing here; its branches may tell more.
+    assert cautious({0.0: base, 1.0: base * 0.0}) == 0.0
+    assert cautious({0.0: base}) == 0.0
+    assert bold({0.0: base, 1.0: solving(20, 50), 3.0: solving(35, 66), 9.0: solving(20, 25)}) == 3.0
+    assert bold({0.0: base, 1.0: base}) == 0.0
+
+
+def test_a_bold_fit_says_so(tmp_path):
+    policy = head_fit(bold=True).fit(HOST, HOST.problems("fit", 72), tmp_path / "p.dprm")
+    assert policy.notes["estimator"] == "bold"
+    assert solved(policy) == (0.0, 1.0)
 
 
 def test_a_head_that_was_taught_nothing_is_the_hosts_order():

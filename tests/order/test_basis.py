@@ -6,6 +6,7 @@ import torch
 import dprm
 from dprm.order.basis import basis, names
 from dprm.order.head import Head, HeadShape, Sight
+from dprm.order.pace import paced
 from tests.draws import candidates, logits
 
 
@@ -69,6 +70,10 @@ def test_every_feature_has_a_name_of_its_own():
     assert torch.equal(phi[..., named.index("state 1 × log ratio")], (seen.aux == 1) * numbers[..., 4])
     assert torch.equal(phi[..., named.index("margin × progress")], numbers[..., 2] * numbers[..., 7])
     assert torch.equal(phi[..., named.index("confidence ≥ 0.9")], (numbers[..., 0] >= 0.9).float())
+    turns = paced(numbers[..., 0], seen.candidates, seen.budget)
+    assert torch.equal(phi[..., named.index("turn below 0.9")], turns[..., 0].float())
+    assert torch.equal(phi[..., named.index("first below 0.99")], turns[..., 3].float())
+    assert torch.equal(phi[..., named.index("first below 0.99 × progress")], turns[..., 3] * numbers[..., 7])
 
 
 def test_the_strongest_weights_are_named():

@@ -13,7 +13,7 @@ from dprm.cli.failure import clear_errors
 def fit(
     host: Annotated[str, typer.Argument(help="A host of `dprm hosts`.")],
     estimator: Annotated[
-        str, typer.Option(help="onpolicy, branched, head or policy_gradient; several with commas.")
+        str, typer.Option(help="onpolicy, branched, head, bold or policy_gradient; several with commas.")
     ] = "head",
     paths: Annotated[
         int, typer.Option(min=64, help="Continuations or rollouts that each estimator may take: the price of the fit.")
@@ -37,8 +37,9 @@ def fit(
 ) -> None:
     """Learn a **policy** on the fit split and choose its guidance on the select split, 0 included.
 
-    `head` and `branched` force alternatives at states that the decoder visits and credit the difference; `onpolicy` is
-    the paper's Algorithm 1; `policy_gradient` the peer. A setting is taken over the host's own order only if its paired
+    `head` and `branched` force alternatives at states that the decoder visits and credit the difference; `bold` is a
+    `head` that ventures further from the host's order between its rounds; `onpolicy` is the paper's Algorithm 1;
+    `policy_gradient` the peer. A setting is taken over the host's own order only if its paired
     interval, corrected for all that was tried, is above 0. An interrupted fit goes on where it was. Beside the policy
     lies the account of the choice (.account.json). Look at `test` once, with `dprm compare`.
     """

@@ -4,8 +4,10 @@ The common prefix is paid once: canvases are forked where they part. Native and 
 numbers and continuation, so the difference of their terminal rewards is due to the one choice that differs.
 
 Branches go where they can tell something. A state is drawn ∝ −log(confidence of what was chosen there) + ε: where the
-order is sure, every alternative ends the same way. Alternatives are drawn without replacement ∝ e^{τ·score}: with τ < 1
-positions that the order would hardly take are tried as well.
+order is sure, every alternative ends the same way. Not so where it reveals many positions a step: the sure ones may be
+saved to go with unsure ones later, so some states are drawn evenly. Alternatives are drawn without replacement ∝
+e^{τ·score}: with τ < 1 positions that the order would hardly take are tried as well. Two certain positions are not
+compared.
 
 Shapes: B problems, S states, K alternatives, m positions a step, L positions.
 """
@@ -28,6 +30,7 @@ from dprm.order.head import Sight
 from dprm.order.noise import BRANCH, Stream, mix, mix_rows
 
 _SURE = 0.002
+_CERTAIN = 0.999
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class Branching:
     Attributes:
         states: states of each problem. alternatives: K, tried at each of them.
         temper: τ of the proposal; 0 proposes uniformly, 1 in proportion to e^score.
+        even: share of the states drawn evenly where many positions are revealed a step; none where one is.
         width: positions revealed a step; None: the host's own budget, which must then be a number.
         rows: canvases decoded together; changes the time, not the result.
         seed: of where and what.
@@ -45,6 +49,7 @@ class Branching:
     states: int = 4
     alternatives: int = 4
     temper: float = 0.3
+    even: float = 0.5
     width: int | None = None
     rows: int = 512
     seed: int = 0
@@ -103,7 +108,9 @@ class Branching:
         """row [S] and step [S]: for every problem, `states` different steps that leave a choice."""
         unsure = torch.stack([visit.unsure(width) for visit in visits], dim=1)
         clock = stream.log_uniform(len(visits), BRANCH).neg_()
-        race = unsure / clock
+        even = self.even * (1.0 - 1.0 / width)
+        law = torch.where(unsure > 0, (1.0 - even) * unsure / unsure.mean(1, keepdim=True) + even, 0.0)
+        race = law / clock
         step = race.topk(min(self.states, len(visits)), dim=1).indices
         row, column = (race.gather(1, step) > 0).nonzero().unbind(1)
         return row, step[row, column]
@@ -118,7 +125,8 @@ class Branching:
         lot = (stream.log_uniform(1, BRANCH, turn=1).exp() * picked.shape[1]).long().clamp(max=picked.shape[1] - 1)
         native = picked.gather(1, lot)
         chosen = torch.zeros_like(visit.candidates).scatter(1, picked, True)
-        free = visit.candidates & ~chosen
+        doubtful = visit.reading.confidence < _CERTAIN
+        free = visit.candidates & ~chosen & (doubtful | doubtful.gather(1, native))
         noise = stream.log_uniform(length, BRANCH, turn=2).neg_().log_().neg_()
         keys = torch.where(free, self.temper * visit.score + noise, -torch.inf)
         top = keys.topk(min(self.alternatives, length), dim=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -53,9 +54,9 @@ def _branched(paths: int, width: int | None, seed: int, rows: int) -> Plan:
     return Plan(Branched(branching), 1, prompts, lambda _: (1.0, 3.0, 10.0))
 
 
-def _head(paths: int, width: int | None, seed: int, rows: int) -> Plan:
+def _head(paths: int, width: int | None, seed: int, rows: int, bold: bool = False) -> Plan:
     branching = Branching(width=width, rows=rows, seed=seed)
-    found = HeadFit(branching, trials=min(512, max(32, paths // 100)))
+    found = HeadFit(branching, trials=min(512, max(32, paths // 50)), bold=bold)
     prompts = max(found.rounds, paths // (branching.states * branching.alternatives))
 
     def guidances(policy: Policy) -> tuple[float, ...]:
@@ -76,6 +77,7 @@ ESTIMATORS: dict[str, Callable[[int, int | None, int, int], Plan]] = {
     "onpolicy": _onpolicy,
     "branched": _branched,
     "head": _head,
+    "bold": partial(_head, bold=True),
     "policy_gradient": _policy_gradient,
 }
 
@@ -84,7 +86,7 @@ def estimator(name: str, paths: int, width: int | None = None, seed: int = 0, ro
     """An estimator by name.
 
     Args:
-        paths: about how many continuations (branched, head) or rollouts (onpolicy, policy_gradient) it may take.
+        paths: about how many continuations (branched, head, bold) or rollouts (onpolicy, policy_gradient) it may take.
         width: positions revealed a step; None: the host's own budget. rows: canvases decoded together.
     """
     if name not in ESTIMATORS:

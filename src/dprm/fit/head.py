@@ -1,7 +1,7 @@
 """The branched head: branch, teach a head on the differences, branch again under its own policy.
 
 The first round branches from the host's order; each later one from the order that the head of the round before gives,
-at the strength that did best on a few problems of the fit split. What is branched is kept in a file a round, so a fit
+at a strength that does well on a few problems of the fit split. What is branched is kept in a file a round, so a fit
 that is killed goes on from its last round to the same policy.
 
 How strongly a head should correct is not known from its values: the fewer branches it has seen, the smaller they are,
@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from torch import Tensor
 
 from dprm.decode.host import Host, Problems
 from dprm.decode.loop import Denoiser
@@ -39,14 +41,16 @@ class HeadFit:
         strengths: what is tried there; 0, the host's order, is always among them.
         reach: neighbours that the head sees on each side.
         signal: the host's signal that the head corrects; `odds` has the order of confidence and room near certainty.
+        bold: branch next under the strength of the best mean, instead of the smallest one that is about as good.
     """
 
     branching: Branching = field(default_factory=Branching)
     rounds: int = 3
     trials: int = 512
-    strengths: tuple[float, ...] = (1.0, 3.0, 10.0, 30.0, 100.0)
+    strengths: tuple[float, ...] = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
     reach: int = 4
     signal: str = "odds"
+    bold: bool = False
 
     def fit(
         self, host: Host, problems: Problems, path: Path, on_round: Callable[[int, float], None] | None = None
@@ -60,7 +64,8 @@ class HeadFit:
         least = self.trials + self.rounds
         if len(problems) < least:
             raise ValueError(f"problems has {len(problems)} prompts: this fit needs at least {least}")
-        notes = {"host": host.name, "estimator": "head", "problems": problems.digest, "setting": repr(self)}
+        name = "bold" if self.bold else "head"
+        notes = {"host": host.name, "estimator": name, "problems": problems.digest, "setting": repr(self)}
         trials, rest = problems[: self.trials], problems[self.trials :]
         denoiser = host.denoiser()
         shape = HeadShape(host.aux_states, self.reach)
@@ -99,16 +104,45 @@ class HeadFit:
         )
 
     def _best(self, host: Host, trials: Problems, taught: Taught, denoiser: Denoiser) -> tuple[float, Cost]:
-        """The guidance with the highest mean reward, and what it took to find it."""
-        means, cost = {}, Cost()
+        """The guidance to branch under next, and what it took to find it."""
+        rewards, cost = {}, Cost()
         for guidance in (0.0, *self.guidances(taught.spread)):
             order = self._order(host, taught.head, guidance)
             width, rows = self.branching.width, self.branching.rows
             parts = batches(host, trials, order, budget=width, rows=rows, denoiser=denoiser)
             rollout = Rollout.joined([part for _, part in parts])
-            means[guidance] = float(rollout.reward.double().mean())
+            rewards[guidance] = rollout.reward.double()
             cost += Cost(rollouts=len(trials), calls=int(rollout.nfe.sum()))
-        return max(means, key=lambda guidance: (means[guidance], -guidance)), cost
+        return bold(rewards) if self.bold else cautious(rewards), cost
+
+
+def bold(rewards: dict[float, Tensor]) -> float:
+    """The guidance with the highest mean reward, the smaller of two equal ones.
+
+    Where several positions are revealed a step, what a choice is worth depends on how the others are made: an order has
+    to go all the way to find out.
+
+    Args:
+        rewards: [trials] of every guidance, on the same problems.
+    """
+    return max(rewards, key=lambda guidance: (float(rewards[guidance].mean()), -guidance))
+
+
+def cautious(rewards: dict[float, Tensor]) -> float:
+    """The smallest guidance above 0 whose mean reward is within one standard error of the best; 0 where none is.
+
+    On a few hundred problems a strong one can look best by chance, and branch at states that no good order visits.
+
+    Args:
+        rewards: [trials] of every guidance, on the same problems.
+    """
+    best = max(rewards.values(), key=lambda reward: float(reward.mean()))
+
+    def close(reward: Tensor) -> bool:
+        lead = best - reward
+        return bool(lead.mean() <= lead.std(correction=0) * len(lead) ** -0.5)
+
+    return min((guidance for guidance, reward in rewards.items() if guidance > 0 and close(reward)), default=0.0)
 
 
 def _kept(file: Path, notes: dict[str, str]) -> Branches | None:

@@ -1,10 +1,18 @@
-"""Ridge regression whose penalty is chosen on problems it was not fitted on.
+"""Ridge regression on comparisons that come in problems, its penalty chosen on problems it was not fitted on.
 
-    w = (XᵀX + λI)⁻¹ Xᵀy,   λ from the squared error on every fifth of the problems, fitted on the other four
+    w = (XᵀX + λI)⁻¹ Xᵀy
 
-Columns are scaled to unit deviation first, rare ones less: what was seen a few times is not to be trusted much. λ = ∞,
-that is w = 0, is always among the choices: features that say nothing about other problems get no weight. All of it
-follows from one XᵀX and Xᵀy a fold. Shapes: N rows, F features.
+All branches of a problem are compared with the same native decoding: where that happened to succeed all differences are
+low, where it failed all are high. This part of the noise, a third or more of it, is shared, so every row is taken less
+θ times the mean of its problem (a regression with random effects):
+
+    θ = 1 − (σ² / (σ² + n·ω²))^½,   σ² inside problems, ω² between them, n rows of a problem
+
+Only the direction of w matters to a strength that is searched for afterwards. So λ is judged by the correlation of
+prediction and target on every fifth of the problems, fitted on the other four, and the largest λ within one standard
+error of the best is taken. Where no correlation is positive, w = 0: features that say nothing about other problems get
+no weight. Columns are scaled to unit deviation first, rare ones less: what was seen a few times is not to be trusted
+much. All of it follows from one XᵀX and Xᵀy a fold. Shapes: N rows, F features, P problems.
 """
 
 from __future__ import annotations
@@ -17,13 +25,16 @@ from torch import Tensor
 from dprm.order.noise import mix_rows
 
 FOLDS = 5
-PENALTIES = (1e1, 1e2, 1e3, 3e3, 1e4, 3e4, 1e5, 3e5, 1e6)
+PENALTIES = (1e1, 1e2, 1e3, 3e3, 1e4, 3e4, 1e5)
 # A column of smaller deviation is taken as if it had this one.
 _RARE = 0.1
 
 
 class Ridge(NamedTuple):
-    """[F] float64 weights, the penalty that was chosen (inf: none helps), and what they explain on other problems."""
+    """[F] float64 weights, the penalty that was chosen (inf: none helps), and what they tell about other problems.
+
+    `explained` is the squared correlation with the target of problems left out, after the problems' share is taken off.
+    """
 
     weight: Tensor
     penalty: float
@@ -36,30 +47,66 @@ def ridge(features: Tensor, target: Tensor, group: Tensor) -> Ridge:
     Args:
         features: [N,F]. target: [N]. group: [N] int64, key of the problem of every row.
     """
-    scale = features.std(0).clamp(min=_RARE).double()
+    scale = features.double().std(0, correction=0).clamp(min=_RARE)
+    problem = Problem.of(group)
+    share = problem.shared(target.double())
     fold = mix_rows(group, 11) % FOLDS
-    folds = [_moments(features[fold == k], target[fold == k], scale) for k in range(FOLDS)]
+    folds = [_moments(features, target, scale, problem, share, fold == k) for k in range(FOLDS)]
     gram, moment, total = (torch.stack(part).sum(0) for part in zip(*folds, strict=True))
     eye = torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
-    errors = {torch.inf: float(total)}
+    found = {}
     for penalty in PENALTIES:
-        error = torch.zeros_like(total)
-        for own_gram, own_moment, own_total in folds:
+        fit, power = torch.zeros_like(total), torch.zeros_like(total)
+        for own_gram, own_moment, _ in folds:
             weight = torch.linalg.solve(gram - own_gram + penalty * eye, moment - own_moment)
-            error += own_total - 2.0 * weight @ own_moment + weight @ own_gram @ weight
-        errors[penalty] = float(error)
-    penalty = min(errors, key=lambda each: errors[each])
-    if penalty == torch.inf:
-        return Ridge(torch.zeros_like(scale), penalty, 0.0)
-    weight = torch.linalg.solve(gram + penalty * eye, moment) / scale
-    return Ridge(weight, penalty, 1.0 - errors[penalty] / errors[torch.inf])
+            fit, power = fit + weight @ own_moment, power + weight @ own_gram @ weight
+        found[penalty] = float(fit / (power * total).sqrt().clamp(min=1e-12))
+    best = max(found.values())
+    if best <= 0:
+        return Ridge(torch.zeros_like(scale), torch.inf, 0.0)
+    least = max(0.0, best - (1.0 - best**2) * len(features) ** -0.5)
+    penalty = max(each for each in PENALTIES if found[each] >= least)
+    return Ridge(torch.linalg.solve(gram + penalty * eye, moment) / scale, penalty, found[penalty] ** 2)
 
 
-def _moments(features: Tensor, target: Tensor, scale: Tensor, rows: int = 16_384) -> tuple[Tensor, Tensor, Tensor]:
-    """XᵀX, Xᵀy and yᵀy, in pieces: in double precision the features would not all fit."""
+class Problem(NamedTuple):
+    """Which problem every row belongs to: [N] int64 in 0 … P − 1, and [P] float64, how many rows each has."""
+
+    number: Tensor
+    rows: Tensor
+
+    @classmethod
+    def of(cls, group: Tensor) -> Problem:
+        """From the key of the problem of every row."""
+        _, number = torch.unique(group, return_inverse=True)
+        return cls(number, torch.bincount(number).double())
+
+    def means(self, values: Tensor) -> Tensor:
+        """[P,…] float64: means of [N,…]."""
+        sums = torch.zeros(len(self.rows), *values.shape[1:], dtype=torch.float64, device=values.device)
+        return sums.index_add_(0, self.number, values.double()) / self.rows.view(-1, *[1] * (values.dim() - 1))
+
+    def shared(self, target: Tensor) -> Tensor:
+        """[P] float64: θ of every problem; 0 where it has one row."""
+        means = self.means(target)
+        inside = (target - means[self.number]).square().sum() / max(1, len(target) - len(means))
+        between = ((means - target.mean()).square() - inside / self.rows).mean().clamp(min=0.0)
+        share = 1.0 - (inside / (inside + self.rows * between).clamp(min=1e-12)).sqrt()
+        return torch.where(self.rows > 1, share, 0.0)
+
+
+def _moments(
+    features: Tensor, target: Tensor, scale: Tensor, problem: Problem, share: Tensor, inside: Tensor, rows: int = 16_384
+) -> tuple[Tensor, Tensor, Tensor]:
+    """XᵀX, Xᵀy and yᵀy of some rows, in pieces: in double precision the features would not all fit."""
     gram = scale.new_zeros(len(scale), len(scale))
     moment, total = torch.zeros_like(scale), scale.new_zeros(())
-    for start in range(0, len(features), rows):
-        x, y = features[start : start + rows].double() / scale, target[start : start + rows].double()
+    shared_x, shared_y = (problem.means(part) * share.view(-1, *[1] * (part.dim() - 1)) for part in (features, target))
+    places = inside.nonzero().flatten()
+    for start in range(0, len(places), rows):
+        place = places[start : start + rows]
+        own = problem.number[place]
+        x = (features[place].double() - shared_x[own]) / scale
+        y = target[place].double() - shared_y[own]
         gram, moment, total = gram + x.T @ x, moment + x.T @ y, total + y @ y
     return gram, moment, total

@@ -4,6 +4,7 @@
     by state     confidence, −log(1 − confidence), entropy, log ratio, progress and the canvas means, each by aux state
     slopes       the numbers, each times progress and times the canvas means
     steps        whether the confidence reaches .2, .4, … .995
+    turns        whose turn it is (`pace`), by itself, times progress and times the canvas means
     place        the share of candidates to the left, and its square
 
 A few thousand comparisons determine a linear value of some hundred such features, where a network of the same sight
@@ -16,10 +17,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from dprm.order.pace import LEVELS
+
 # The numbers of a `Sight` that belong to a position: all but progress and budget, which are those of the whole canvas.
 OWN = 7
-_CONFIDENCE, _SURENESS, _ENTROPY, _RATIO, _PROGRESS = 0, 1, 3, 4, 7
-_STEPS = (0.2, 0.4, 0.6, 0.8, 0.9, 0.97, 0.995)
+_CONFIDENCE, _SURENESS, _ENTROPY, _RATIO, _PROGRESS, _TURNS = 0, 1, 3, 4, 7, 9
+_STEPS = (0.2, 0.4, 0.6, 0.8, 0.9, 0.97, 0.995, 0.999, 0.9999)
 _SLOPED = 5
 
 
@@ -29,11 +32,14 @@ def names(aux: int, reach: int) -> list[str]:
     states = [f"state {state}" for state in range(aux)]
     shifts = ["" if shift == 0 else f" {shift:+d}" for shift in range(-reach, reach + 1)]
     canvas = ("progress", "mean confidence", "mean entropy")
+    turns = [f"{turn} below {level:g}" for level in LEVELS for turn in ("turn", "first")]
     return [
         *(f"{name}{shift}" for name in (*own, *states) for shift in shifts),
         *(f"{state} × {name}" for state in states for name in (own[0], own[1], own[3], own[4], *canvas)),
         *(f"{name} × {whole}" for name in own[:_SLOPED] for whole in canvas),
         *(f"confidence ≥ {step:g}" for step in _STEPS),
+        *turns,
+        *(f"{turn} × {whole}" for turn in turns for whole in canvas),
         "share of candidates to the left",
         "its square",
     ]
@@ -43,7 +49,7 @@ def basis(numbers: Tensor, state: Tensor, candidates: Tensor, aux: int, reach: i
     """[B,L,F] float32.
 
     Args:
-        numbers: [B,L,9], as `Sight.numbers` gives them. state: [B,L] int64, the aux state of every position.
+        numbers: [B,L,17], as `Sight.numbers` gives them. state: [B,L] int64, the aux state of every position.
         candidates: [B,L] bool. aux: A. reach: r.
     """
     own, progress = numbers[..., :OWN], numbers[..., _PROGRESS : _PROGRESS + 1]
@@ -59,5 +65,8 @@ def basis(numbers: Tensor, state: Tensor, candidates: Tensor, aux: int, reach: i
     by_state = (member.unsqueeze(3) * told.unsqueeze(2)).flatten(2)
     slopes = (own[..., :_SLOPED].unsqueeze(3) * whole.unsqueeze(2)).flatten(2)
     steps = torch.stack([confidence >= edge for edge in _STEPS], dim=2).to(numbers.dtype)
+    turns = numbers[..., _TURNS:]
+    turning = (turns.unsqueeze(3) * whole.unsqueeze(2)).flatten(2)
     left = open_.cumsum(1) / among
-    return torch.cat([neighbours, by_state, slopes, steps, torch.stack([left, left.square()], dim=2)], dim=2)
+    place = torch.stack([left, left.square()], dim=2)
+    return torch.cat([neighbours, by_state, slopes, steps, turns, turning, place], dim=2)

@@ -20,10 +20,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dprm.order.basis import basis, names
+from dprm.order.pace import LEVELS, paced
 from dprm.order.reading import Reading
 
-# Confidence, −log(1 − confidence), margin, entropy, log ratio to the surest candidate, candidate, native, progress, m.
-NUMBERS = 9
+# Confidence, −log(1 − confidence), margin, entropy, log ratio to the surest candidate, candidate, native, progress, m;
+# then whose turn it is at every level of `pace`.
+NUMBERS = 9 + 2 * len(LEVELS)
 _EMBEDDED = 8
 
 
@@ -83,7 +85,7 @@ class Sight:
         return Sight(**{name: column.to(device) for name, column in vars(self).items()})
 
     def numbers(self) -> Tensor:
-        """[B,L,9] float32, each of the order of 1; visible positions are sure."""
+        """[B,L,17] float32, each of the order of 1; visible positions are sure."""
         open_ = self.candidates
         confidence = torch.where(open_, self.confidence, 1.0)
         log_psi = confidence.clamp(min=1e-6).log()
@@ -103,7 +105,8 @@ class Sight:
             self.progress.unsqueeze(1).expand_as(confidence),
             (self.budget.float() * 0.25).unsqueeze(1).expand_as(confidence),
         )
-        return torch.stack(columns, dim=2)
+        turns = paced(confidence, open_, self.budget)
+        return torch.cat([torch.stack(columns, dim=2), turns.to(confidence.dtype)], dim=2)
 
 
 @dataclass(frozen=True)
