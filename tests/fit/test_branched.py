@@ -119,8 +119,30 @@ def test_a_killed_head_fit_goes_on_to_the_same_policy(tmp_path):
         head_fit().fit(HOST, problems, tmp_path / "cut.dprm", kill)
     again = head_fit().fit(HOST, problems, tmp_path / "cut.dprm")
     assert again.digest == whole.digest
+    assert again.notes == whole.notes
     with pytest.raises(ValueError, match="another fit"):
         head_fit(signal="confidence").fit(HOST, problems, tmp_path / "cut.dprm")
+
+
+def test_a_head_fit_killed_while_it_branches_goes_on_to_the_same_policy(tmp_path, monkeypatch):
+    problems = HOST.problems("fit", 40)
+    whole = head_fit().fit(HOST, problems, tmp_path / "whole.dprm")
+    collect, turns = Branching.collect, []
+
+    def cut(self, *args):
+        turns.append(self.seed)
+        if len(turns) == 2:
+            raise KeyboardInterrupt
+        return collect(self, *args)
+
+    monkeypatch.setattr(Branching, "collect", cut)
+    with pytest.raises(KeyboardInterrupt):
+        head_fit().fit(HOST, problems, tmp_path / "cut.dprm")
+    again = head_fit().fit(HOST, problems, tmp_path / "cut.dprm")
+    assert (again.digest, again.notes) == (whole.digest, whole.notes)
+    assert len(turns) == 3  # The round that was finished was not made again, nor is a whole fit.
+    assert head_fit().fit(HOST, problems, tmp_path / "cut.dprm").digest == whole.digest
+    assert len(turns) == 3
 
 
 def test_the_strength_between_rounds_is_the_smallest_that_is_about_as_good():

@@ -1,8 +1,8 @@
 """The branched head: branch, teach a head on the differences, branch again under its own policy.
 
 The first round branches from the host's order; each later one from the order that the head of the round before gives,
-at a strength that does well on a few problems of the fit split. What is branched is kept in a file a round, so a fit
-that is killed goes on from its last round to the same policy.
+at a strength that does well on a few problems of the fit split. What is branched is kept in a file a round, and the
+order of the next round in the policy, so a fit that is killed goes on from there to the same policy.
 
 How strongly a head should correct is not known from its values: the fewer branches it has seen, the smaller they are,
 however right their order. So strengths are tried in log odds: strength = guidance · spread, where the spread is that of
@@ -69,9 +69,9 @@ class HeadFit:
         trials, rest = problems[: self.trials], problems[self.trials :]
         denoiser = host.denoiser()
         shape = HeadShape(host.aux_states, self.reach)
-        order, cost = self._order(host, None, 0.0), Cost()
+        order, cost, first = self._start(host, path, notes)
         collected: list[Branches] = []
-        for turn in range(self.rounds):
+        for turn in range(self.rounds if first < self.rounds else 0):
             part = rest[turn * len(rest) // self.rounds : (turn + 1) * len(rest) // self.rounds]
             file = path.with_name(f"{path.name}.round{turn}")
             branches = _kept(file, notes)
@@ -80,19 +80,28 @@ class HeadFit:
                 branches = setting.collect(host, part, order, denoiser)
                 branches.save(file, notes)
             collected.append(branches)
+            if turn < first:
+                continue
             taught = teach(Branches.joined(collected), shape, problems.canvas.device)
             guidance, spent = self._best(host, trials, taught, denoiser)
             order, cost = self._order(host, taught.head, guidance), cost + branches.cost + spent
-            known = {"explained": f"{taught.explained:.5f}", "spread": f"{taught.spread:.3g}"}
-            policy = order.policy(**notes, **known, **cost.notes())
-            policy.save(path)
+            known = {"explained": f"{taught.explained:.5f}", "spread": f"{taught.spread:.3g}", "rounds": str(turn + 1)}
+            order.policy(**notes, **known, **cost.notes()).save(path)
             if on_round is not None:
                 on_round(turn + 1, taught.explained)
-        return policy
+        return Policy.load(path)
 
     def guidances(self, spread: float) -> tuple[float, ...]:
         """The strengths as guidances of a head of this spread; none where it says nothing."""
         return tuple(float(f"{strength / spread:.3g}") for strength in self.strengths) if spread > 0 else ()
+
+    def _start(self, host: Host, path: Path, notes: dict[str, str]) -> tuple[Order, Cost, int]:
+        """The order to branch under, what it has cost, and the rounds behind it."""
+        if not path.is_file():
+            return self._order(host, None, 0.0), Cost(), 0
+        policy = Policy.load(path)
+        check_same_fit(path, policy.notes, notes)
+        return Order.from_policy(policy), Cost.of_notes(policy.notes), int(policy.notes["rounds"])
 
     def _order(self, host: Host, head: Head | None, guidance: float) -> Order:
         return Order(
