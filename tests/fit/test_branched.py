@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import dprm
+from dprm.decode.host import Problems
 from dprm.evaluate.compare import compare
 from dprm.fit.branched import Branched, credited, transfer
 from dprm.fit.branches import Branches
@@ -53,6 +54,35 @@ def test_two_certain_positions_are_not_compared():
     branches = BRANCHING.collect(Sure(), HOST.problems("fit", 4), dprm.Order())
     assert not branches.kept.any()
     assert branches.cost.branches == 0
+
+
+class SureThenUnsure(ToyHost):
+    """Eight positions, four of them certain, whatever else is revealed."""
+
+    def denoiser(self):
+        confidence = torch.tensor([1 - 1e-5] * 4 + [0.6] * 4)
+        logits = torch.stack([confidence.log(), (1 - confidence).log(), torch.full((8,), -30.0)], dim=1)
+        return lambda tokens: logits.expand(*tokens.shape, 3)
+
+    def problems(self, split, count, seed=0):
+        posed = super().problems(split, count, seed)
+        return Problems(torch.full((count, 8), self.mask_id), posed.key, posed.facts)
+
+    def reward(self, problems, tokens):
+        return torch.zeros(len(tokens))
+
+
+def test_sure_choices_are_looked_into_where_several_positions_are_revealed():
+    host, order = SureThenUnsure(), dprm.Order()
+    problems = host.problems("fit", 64)
+
+    def early(even, width):
+        found = Branching(states=1, even=even, width=width).collect(host, problems, order)
+        return int((found.sight.progress < 0.5).sum())
+
+    assert early(0.0, 1) == early(0.5, 1) == 0
+    assert early(0.0, 2) == 0
+    assert 0 < early(0.5, 2) < early(1.0, 2) < 64
 
 
 def test_two_positions_a_step_keep_the_other_one():
