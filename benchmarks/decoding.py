@@ -48,7 +48,7 @@ def measure(repeats: int = 24) -> list[dict[str, object]]:
     parameters = sum(p.numel() for p in host.parameters()) / 1e6
     tables = {rule: learned(rule) for rule in ("top_m", "shortlist_top_m", "soft_bon")}
     rows: list[dict[str, object]] = []
-    # A head is some forty small operations whatever the canvas: what they weigh depends on how much the host has to do.
+    # A head is some sixty small operations whatever the canvas: what they weigh depends on how much the host has to do.
     for count, length, budget, orders in (
         (4, 32, 3, {"confidence order": dprm.Order(), **tables, "head": with_head()}),
         (16, 64, 8, {"confidence order": dprm.Order(), "head": with_head()}),
