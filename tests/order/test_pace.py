@@ -59,3 +59,9 @@ def test_what_is_visible_and_what_is_sure_has_no_turn():
     confidence = torch.tensor([[1.0, 1.0, 0.5]])
     candidates = torch.tensor([[True, True, False]])
     assert not paced(confidence, candidates, torch.tensor([2])).any()
+
+
+def test_a_row_that_reveals_nothing_now_is_as_one_that_reveals_one():
+    confidence, candidates = torch.tensor([[0.5, 0.3, 0.2]]), torch.ones(1, 3, dtype=torch.bool)
+    nothing, one = (paced(confidence, candidates, torch.tensor([budget])) for budget in (0, 1))
+    assert torch.equal(nothing, one)

@@ -28,6 +28,8 @@ FOLDS = 5
 PENALTIES = (1e1, 1e2, 1e3, 3e3, 1e4, 3e4, 1e5)
 # A column of smaller deviation is taken as if it had this one.
 _RARE = 0.1
+# Rows worked on at a time: in double precision all the features would not fit.
+_ROWS = 16_384
 
 
 class Ridge(NamedTuple):
@@ -47,11 +49,12 @@ def ridge(features: Tensor, target: Tensor, group: Tensor) -> Ridge:
     Args:
         features: [N,F]. target: [N]. group: [N] int64, key of the problem of every row.
     """
-    scale = features.double().std(0, correction=0).clamp(min=_RARE)
+    scale = features.std(0, correction=0).double().clamp(min=_RARE)
     problem = Problem.of(group)
     share = problem.shared(target.double())
+    common = problem.means(features) * share.unsqueeze(1), problem.means(target) * share
     fold = mix_rows(group, 11) % FOLDS
-    folds = [_moments(features, target, scale, problem, share, fold == k) for k in range(FOLDS)]
+    folds = [_moments(features, target, scale, common, problem.number, fold == k) for k in range(FOLDS)]
     gram, moment, total = (torch.stack(part).sum(0) for part in zip(*folds, strict=True))
     eye = torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
     found = {}
@@ -84,7 +87,9 @@ class Problem(NamedTuple):
     def means(self, values: Tensor) -> Tensor:
         """[P,…] float64: means of [N,…]."""
         sums = torch.zeros(len(self.rows), *values.shape[1:], dtype=torch.float64, device=values.device)
-        return sums.index_add_(0, self.number, values.double()) / self.rows.view(-1, *[1] * (values.dim() - 1))
+        for start in range(0, len(values), _ROWS):
+            sums.index_add_(0, self.number[start : start + _ROWS], values[start : start + _ROWS].double())
+        return sums / self.rows.view(-1, *[1] * (values.dim() - 1))
 
     def shared(self, target: Tensor) -> Tensor:
         """[P] float64: θ of every problem; 0 where it has one row."""
@@ -96,17 +101,25 @@ class Problem(NamedTuple):
 
 
 def _moments(
-    features: Tensor, target: Tensor, scale: Tensor, problem: Problem, share: Tensor, inside: Tensor, rows: int = 16_384
+    features: Tensor,
+    target: Tensor,
+    scale: Tensor,
+    common: tuple[Tensor, Tensor],
+    number: Tensor,
+    inside: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """XᵀX, Xᵀy and yᵀy of some rows, in pieces: in double precision the features would not all fit."""
+    """XᵀX, Xᵀy and yᵀy of some rows.
+
+    Args:
+        common: [P,F] and [P], what is taken off the rows of every problem. number: [N], the problem of every row.
+        inside: [N] bool, which rows.
+    """
     gram = scale.new_zeros(len(scale), len(scale))
     moment, total = torch.zeros_like(scale), scale.new_zeros(())
-    shared_x, shared_y = (problem.means(part) * share.view(-1, *[1] * (part.dim() - 1)) for part in (features, target))
     places = inside.nonzero().flatten()
-    for start in range(0, len(places), rows):
-        place = places[start : start + rows]
-        own = problem.number[place]
-        x = (features[place].double() - shared_x[own]) / scale
-        y = target[place].double() - shared_y[own]
+    for start in range(0, len(places), _ROWS):
+        place = places[start : start + _ROWS]
+        x = (features[place].double() - common[0][number[place]]) / scale
+        y = target[place].double() - common[1][number[place]]
         gram, moment, total = gram + x.T @ x, moment + x.T @ y, total + y @ y
     return gram, moment, total

@@ -20,12 +20,12 @@ def paced(confidence: Tensor, candidates: Tensor, budget: Tensor) -> Tensor:
     """[B,L,8] bool: turn and first for every level, in turn.
 
     Args:
-        confidence: [B,L]. candidates: [B,L] bool. budget: [B] int64, at least 1.
+        confidence: [B,L]. candidates: [B,L] bool. budget: [B] int64, positions a step.
     """
     psi = torch.where(candidates, confidence, -1.0)
     ordered = psi.sort(dim=1, descending=True).values
     many = candidates.sum(1, keepdim=True)
-    steps = -(-many // budget.unsqueeze(1)).clamp(max=-1)
+    steps = -(-many // budget.clamp(min=1).unsqueeze(1)).clamp(max=-1)
     sure = torch.stack([(psi >= level).sum(1) for level in LEVELS], dim=1)
     unsure = many - sure
     share = torch.stack([-(-unsure // steps), -(-unsure // (2 * steps))], dim=2)
