@@ -40,7 +40,7 @@ class Branching:
     Attributes:
         states: states of each problem. alternatives: K, tried at each of them.
         temper: τ of the proposal; 0 proposes uniformly, 1 in proportion to e^score.
-        even: share of the states drawn evenly where many positions are revealed a step; none where one is.
+        even: share of the states drawn evenly, times 1 − 1/m: none where one position is revealed a step.
         width: positions revealed a step; None: the host's own budget, which must then be a number.
         rows: canvases decoded together; changes the time, not the result.
         seed: of where and what.

@@ -59,7 +59,7 @@ class HeadFit:
 
         Args:
             problems: the fit split: first the trials, then as many parts as there are rounds.
-            on_round: called with (rounds done, share of the differences' variance that the head explains).
+            on_round: called with (rounds done, what the head explains on other problems).
         """
         least = self.trials + self.rounds
         if len(problems) < least:

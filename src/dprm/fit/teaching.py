@@ -25,7 +25,7 @@ class Taught(NamedTuple):
     """A head and what is known of it.
 
     Attributes:
-        explained: share of the differences' variance that it explains on problems it was not fitted on.
+        explained: squared correlation with the differences of problems it was not fitted on, see `ridge`.
         spread: root mean square of the differences that it predicts, in units of the reward; the less evidence, the
             smaller.
     """

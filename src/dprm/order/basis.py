@@ -3,7 +3,7 @@
     neighbours   what stands at i − r … i + r: its numbers and its aux state
     by state     confidence, −log(1 − confidence), entropy, log ratio, progress and the canvas means, each by aux state
     slopes       the numbers, each times progress and times the canvas means
-    steps        whether the confidence reaches .2, .4, … .995
+    steps        whether the confidence reaches .2, .4, … .9999
     turns        whose turn it is (`pace`), by itself, times progress and times the canvas means
     place        the share of candidates to the left, and its square
 
@@ -19,7 +19,7 @@ from torch import Tensor
 
 from dprm.order.pace import LEVELS
 
-# The numbers of a `Sight` that belong to a position: all but progress and budget, which are those of the whole canvas.
+# The first numbers of a `Sight`: those of a position by itself. Progress, budget and turns follow.
 OWN = 7
 _CONFIDENCE, _SURENESS, _ENTROPY, _RATIO, _PROGRESS, _TURNS = 0, 1, 3, 4, 7, 9
 _STEPS = (0.2, 0.4, 0.6, 0.8, 0.9, 0.97, 0.995, 0.999, 0.9999)
