@@ -83,7 +83,7 @@ def test_a_calibration_writes_its_card_and_says_which_limits_hold(tmp_path, monk
 
 def test_compare_adds_ablations_and_a_control(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("dprm.hosts.load", lambda name, device="cpu": ToyHost())
+    monkeypatch.setattr("dprm.hosts.load", lambda name, device="cpu", compiled=False: ToyHost())
     taught(dprm.Order(phases=2, bins=4), 1).policy(host="toy", rollouts="12").save(tmp_path / "mine.dprm")
     how = ["compare", "toy", "--orders", "confidence", "--limit", "8", "--policy", "mine.dprm", "--ablate"]
     shown = runner.invoke(app, [*how, "--best-of", "3", "--out", "card.json"])

@@ -69,7 +69,7 @@ def test_an_unreadable_policy_is_refused_with_exit_code_2(tmp_path):
 
 @pytest.fixture
 def toy(monkeypatch):
-    monkeypatch.setattr("dprm.hosts.load", lambda name, device="cpu": ToyHost())
+    monkeypatch.setattr("dprm.hosts.load", lambda name, device="cpu", compiled=False: ToyHost())
 
 
 def test_fit_and_compare_work_together(toy, tmp_path, monkeypatch):

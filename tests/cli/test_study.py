@@ -84,7 +84,7 @@ def test_compare_takes_a_difficulty(here, monkeypatch):
     from dprm.hosts.transformer import Transformer
 
     host = Sudoku(Denoiser(Transformer(task_of("puma").shaped(32, 1))))
-    monkeypatch.setattr("dprm.hosts.load", lambda name, device="cpu": host)
+    monkeypatch.setattr("dprm.hosts.load", lambda name, device="cpu", compiled=False: host)
     how = ["compare", "puma", "--orders", "confidence", "--limit", "3", "--out", "card.json", "--difficulty"]
     shown = runner.invoke(app, [*how, "75"])
     assert shown.exit_code == 0, shown.output

@@ -9,7 +9,7 @@ from dprm.evaluate.compare import compare
 from dprm.fit.branched import Branched, credited, transfer
 from dprm.fit.branches import Branches
 from dprm.fit.branching import Branching
-from dprm.fit.head import HeadFit, bold, cautious
+from dprm.fit.head import HeadFit, cautious
 from dprm.fit.teaching import teach
 from dprm.order.head import HeadShape
 from tests.toy_host import ToyHost
@@ -186,14 +186,6 @@ def test_the_strength_between_rounds_is_the_smallest_that_is_about_as_good():
     assert cautious({0.0: base, 1.0: base}) == 1.0  # It changes nothing here; its branches may tell more.
     assert cautious({0.0: base, 1.0: base * 0.0}) == 0.0
     assert cautious({0.0: base}) == 0.0
-    assert bold({0.0: base, 1.0: solving(20, 50), 3.0: solving(35, 66), 9.0: solving(20, 25)}) == 3.0
-    assert bold({0.0: base, 1.0: base}) == 0.0
-
-
-def test_a_bold_fit_says_so(tmp_path):
-    policy = head_fit(bold=True).fit(HOST, HOST.problems("fit", 72), tmp_path / "p.dprm")
-    assert policy.notes["estimator"] == "bold"
-    assert solved(policy) == (0.0, 1.0)
 
 
 def test_a_head_that_was_taught_nothing_is_the_hosts_order():

@@ -137,3 +137,12 @@ def test_cells_of_the_hosts_mean_what_they_say():
     last[0, 72] = 8  # Now one in the column would receive it too.
     assert host.aux(state, replace(reading, tokens=last))[0, 0] == int(8 / 20 * 4) + 4
     assert host.aux(state, replace(reading, tokens=last))[0, 80] % 4 == 0
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_compiled_model_gives_nearly_the_same_logits():
+    posed = load("puma_words").problems("select", 8).canvas.cuda()
+    plain, fused = (load("puma_words", "cuda", compiled).denoiser()(posed) for compiled in (False, True))
+    torch.testing.assert_close(plain, fused, atol=0.2, rtol=0.05)
+    assert float((plain.argmax(-1) == fused.argmax(-1)).float().mean()) > 0.99

@@ -6,8 +6,8 @@ numbers and continuation, so the difference of their terminal rewards is due to 
 Branches go where they can tell something. A state is drawn ∝ −log(confidence of what was chosen there) + ε: where the
 order is sure, every alternative ends the same way. Not so where it reveals many positions a step: the sure ones may be
 saved to go with unsure ones later, so some states are drawn evenly. Alternatives are drawn without replacement ∝
-e^{τ·score}: with τ < 1 positions that the order would hardly take are tried as well. Two certain positions are not
-compared.
+e^{τ·score}: with τ < 1 positions that the order would hardly take are tried as well, and none counts as further behind
+the best than ten log odds. Two certain positions are not compared.
 
 Shapes: B problems, S states, K alternatives, m positions a step, L positions.
 """
@@ -31,6 +31,7 @@ from dprm.order.noise import BRANCH, Stream, mix, mix_rows
 
 _SURE = 0.002
 _CERTAIN = 0.999
+_BEHIND = 10.0
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,9 @@ class Branching:
         doubtful = visit.reading.confidence < _CERTAIN
         free = visit.candidates & ~chosen & (doubtful | doubtful.gather(1, native))
         noise = stream.log_uniform(length, BRANCH, turn=2).neg_().log_().neg_()
-        keys = torch.where(free, self.temper * visit.score + noise, -torch.inf)
+        score = torch.where(free, visit.score, -torch.inf)
+        score = score.maximum(score.amax(1, keepdim=True) - _BEHIND)
+        keys = torch.where(free, self.temper * score + noise, -torch.inf)
         top = keys.topk(min(self.alternatives, length), dim=1)
         return chosen.scatter(1, native, False), native.squeeze(1), top.indices, torch.isfinite(top.values)
 

@@ -54,15 +54,11 @@ def _branched(paths: int, width: int | None, seed: int, rows: int) -> Plan:
     return Plan(Branched(branching), 1, prompts, lambda _: (1.0, 3.0, 10.0))
 
 
-def _head(paths: int, width: int | None, seed: int, rows: int, bold: bool = False) -> Plan:
+def _head(paths: int, width: int | None, seed: int, rows: int, rounds: int = 3) -> Plan:
     branching = Branching(width=width, rows=rows, seed=seed)
-    found = HeadFit(branching, trials=min(512, max(32, paths // 50)), bold=bold)
-    prompts = max(found.rounds, paths // (branching.states * branching.alternatives))
-
-    def guidances(policy: Policy) -> tuple[float, ...]:
-        return found.guidances(float(policy.notes["spread"]))
-
-    return Plan(found, found.rounds, found.trials + prompts, guidances)
+    found = HeadFit(branching, rounds=rounds, trials=min(512, max(64, paths // 50)))
+    prompts = max(rounds, paths // (branching.states * branching.alternatives)) if rounds else 0
+    return Plan(found, rounds, found.trials + prompts, found.guidances)
 
 
 def _policy_gradient(paths: int, width: int | None, seed: int, rows: int) -> Plan:
@@ -77,7 +73,7 @@ ESTIMATORS: dict[str, Callable[[int, int | None, int, int], Plan]] = {
     "onpolicy": _onpolicy,
     "branched": _branched,
     "head": _head,
-    "bold": partial(_head, bold=True),
+    "leaning": partial(_head, rounds=0),
     "policy_gradient": _policy_gradient,
 }
 
@@ -86,7 +82,7 @@ def estimator(name: str, paths: int, width: int | None = None, seed: int = 0, ro
     """An estimator by name.
 
     Args:
-        paths: about how many continuations (branched, head, bold) or rollouts (onpolicy, policy_gradient) it may take.
+        paths: about how many continuations (branched, head) or rollouts (onpolicy, policy_gradient) it may take.
         width: positions revealed a step; None: the host's own budget. rows: canvases decoded together.
     """
     if name not in ESTIMATORS:

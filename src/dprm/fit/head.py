@@ -1,8 +1,9 @@
 """The branched head: branch, teach a head on the differences, branch again under its own policy.
 
-The first round branches from the host's order; each later one from the order that the head of the round before gives,
-at a strength that does well on a few problems of the fit split. What is branched is kept in a file a round, and the
-order of the next round in the policy, so a fit that is killed goes on from there to the same policy.
+The first round branches from the host's order, or from that order leaning on one feature where this is clearly better
+(`leaning`); each later one from the order that the head of the round before adds to it, at a strength that does well on
+a few problems of the fit split. What is branched is kept in a file a round, and the order of the next round in the
+policy, so a fit that is killed goes on from there to the same policy.
 
 How strongly a head should correct is not known from its values: the fewer branches it has seen, the smaller they are,
 however right their order. So strengths are tried in log odds: strength = guidance · spread, where the spread is that of
@@ -11,6 +12,7 @@ the differences the head predicts.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,10 +23,11 @@ from dprm.decode.host import Host, Problems
 from dprm.decode.loop import Denoiser
 from dprm.decode.rollout import Rollout, batches
 from dprm.fit.branches import Branches
-from dprm.fit.branching import Branching
+from dprm.fit.branching import Branching, positions_a_step
 from dprm.fit.cost import Cost
+from dprm.fit.leaning import Leaning, leanings, race
 from dprm.fit.resume import check_same_fit
-from dprm.fit.teaching import Taught, teach
+from dprm.fit.teaching import Taught, spread, teach
 from dprm.order import Order, Policy
 from dprm.order.head import Head, HeadShape
 from dprm.order.noise import mix
@@ -36,12 +39,13 @@ class HeadFit:
 
     Attributes:
         branching: where and how to branch.
-        rounds: collections, each on the next problems of the fit split and under the head learned so far.
+        rounds: collections, each on the next problems of the fit split and under the head learned so far; with none the
+            policy is what the fit leans on.
         trials: problems of the fit split, apart from those branched on, that choose the strength between rounds.
         strengths: what is tried there; 0, the host's order, is always among them.
         reach: neighbours that the head sees on each side.
         signal: the host's signal that the head corrects; `odds` has the order of confidence and room near certainty.
-        bold: branch next under the strength of the best mean, instead of the smallest one that is about as good.
+        worths: what a unit of the feature is worth in the leanings tried at the start, in log odds; none: no leaning.
     """
 
     branching: Branching = field(default_factory=Branching)
@@ -50,7 +54,7 @@ class HeadFit:
     strengths: tuple[float, ...] = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
     reach: int = 4
     signal: str = "odds"
-    bold: bool = False
+    worths: tuple[float, ...] = (10.0, 40.0)
 
     def fit(
         self, host: Host, problems: Problems, path: Path, on_round: Callable[[int, float], None] | None = None
@@ -64,12 +68,18 @@ class HeadFit:
         least = self.trials + self.rounds
         if len(problems) < least:
             raise ValueError(f"problems has {len(problems)} prompts: this fit needs at least {least}")
-        name = "bold" if self.bold else "head"
+        name = "head" if self.rounds else "leaning"
         notes = {"host": host.name, "estimator": name, "problems": problems.digest, "setting": repr(self)}
         trials, rest = problems[: self.trials], problems[self.trials :]
         denoiser = host.denoiser()
         shape = HeadShape(host.aux_states, self.reach)
-        order, cost, first = self._start(host, path, notes)
+        if not path.is_file():
+            self._start(host, trials, shape, denoiser, notes).save(path)
+        policy = Policy.load(path)
+        check_same_fit(path, policy.notes, notes)
+        order, cost, first = Order.from_policy(policy), Cost.of_notes(policy.notes), int(policy.notes["rounds"])
+        leant = {"leaning": policy.notes["leaning"]} if "leaning" in policy.notes else {}
+        leaning = Leaning.read(leant["leaning"]) if leant else None
         collected: list[Branches] = []
         for turn in range(self.rounds if first < self.rounds else 0):
             part = rest[turn * len(rest) // self.rounds : (turn + 1) * len(rest) // self.rounds]
@@ -82,28 +92,56 @@ class HeadFit:
             collected.append(branches)
             if turn < first:
                 continue
-            taught = teach(Branches.joined(collected), shape, problems.canvas.device)
-            guidance, spent = self._best(host, trials, taught, denoiser)
-            order, cost = self._order(host, taught.head, guidance), cost + branches.cost + spent
-            known = {"explained": f"{taught.explained:.5f}", "spread": f"{taught.spread:.3g}", "rounds": str(turn + 1)}
-            order.policy(**notes, **known, **cost.notes()).save(path)
+            known = Branches.joined(collected)
+            taught = teach(known, shape, problems.canvas.device)
+            order, spent = self._best(host, trials, taught, leaning, denoiser)
+            cost += branches.cost + spent
+            assert order.head is not None
+            wide = spread(order.head, known, problems.canvas.device)
+            said = {"explained": f"{taught.explained:.5f}", "spread": f"{wide:.3g}", "rounds": str(turn + 1)}
+            order.policy(**notes, **leant, **said, **cost.notes()).save(path)
             if on_round is not None:
                 on_round(turn + 1, taught.explained)
         return Policy.load(path)
 
-    def guidances(self, spread: float) -> tuple[float, ...]:
-        """The strengths as guidances of a head of this spread; none where it says nothing."""
+    def guidances(self, policy: Policy) -> tuple[float, ...]:
+        """What to try of a fitted policy: strengths, and what the trials chose; none where it says nothing."""
+        if "spread" in policy.notes:
+            found = self._strengths(float(policy.notes["spread"]))
+            return tuple(sorted({*found, policy.guidance} - {0.0})) if found else ()
+        return tuple(share * policy.guidance for share in (0.3, 1.0, 3.0)) if policy.guidance else ()
+
+    def _strengths(self, spread: float) -> tuple[float, ...]:
+        """The strengths as guidances of a head of this spread."""
         return tuple(float(f"{strength / spread:.3g}") for strength in self.strengths) if spread > 0 else ()
 
-    def _start(self, host: Host, path: Path, notes: dict[str, str]) -> tuple[Order, Cost, int]:
-        """The order to branch under, what it has cost, and the rounds behind it."""
-        if not path.is_file():
-            return self._order(host, None, 0.0), Cost(), 0
-        policy = Policy.load(path)
-        check_same_fit(path, policy.notes, notes)
-        return Order.from_policy(policy), Cost.of_notes(policy.notes), int(policy.notes["rounds"])
+    def _start(
+        self, host: Host, trials: Problems, shape: HeadShape, denoiser: Denoiser, notes: dict[str, str]
+    ) -> Policy:
+        """The policy to branch under first: the host's order, or what it is better to lean on."""
+        nothing, cost = Head(shape, support=len(trials)), Cost()
 
-    def _order(self, host: Host, head: Head | None, guidance: float) -> Order:
+        def play(leaning: Leaning | None, part: slice) -> Tensor:
+            nonlocal cost
+            reward, spent = self._played(host, trials[part], self._leant(host, nothing, leaning), denoiser)
+            cost += spent
+            return reward
+
+        width = positions_a_step(host, self.branching.width)
+        leaning = race(leanings(shape, width, self.worths), play, len(trials))
+        leant = {} if leaning is None else {"leaning": str(leaning)}
+        return self._leant(host, nothing, leaning).policy(**notes, **leant, rounds="0", **cost.notes())
+
+    def _leant(self, host: Host, head: Head, leaning: Leaning | None, guidance: float = 0.0) -> Order:
+        """The order of a head at a guidance, on top of what the fit leans on.
+
+        Guidance times the head's value is all that an order adds, so the leaning is put into the head.
+        """
+        if leaning is not None:
+            head, value = copy.deepcopy(head), head.linear.weight.double()
+            guidance, scale = (guidance, 1.0) if guidance > 0 else (1.0, 0.0)
+            worth = leaning.weight(head.shape).to(value.device)
+            head.linear.weight.data.copy_(value * scale + worth / guidance)
         return Order(
             aux=host.aux_states,
             guidance=guidance,
@@ -112,29 +150,23 @@ class HeadFit:
             head=head,
         )
 
-    def _best(self, host: Host, trials: Problems, taught: Taught, denoiser: Denoiser) -> tuple[float, Cost]:
-        """The guidance to branch under next, and what it took to find it."""
+    def _played(self, host: Host, problems: Problems, order: Order, denoiser: Denoiser) -> tuple[Tensor, Cost]:
+        """[N] float64 rewards under an order, and what they took."""
+        width, rows = self.branching.width, self.branching.rows
+        parts = batches(host, problems, order, budget=width, rows=rows, denoiser=denoiser)
+        rollout = Rollout.joined([part for _, part in parts])
+        return rollout.reward.double(), Cost(rollouts=len(problems), calls=int(rollout.nfe.sum()))
+
+    def _best(
+        self, host: Host, trials: Problems, taught: Taught, leaning: Leaning | None, denoiser: Denoiser
+    ) -> tuple[Order, Cost]:
+        """The order to branch under next, and what it took to find it."""
         rewards, cost = {}, Cost()
-        for guidance in (0.0, *self.guidances(taught.spread)):
-            order = self._order(host, taught.head, guidance)
-            width, rows = self.branching.width, self.branching.rows
-            parts = batches(host, trials, order, budget=width, rows=rows, denoiser=denoiser)
-            rollout = Rollout.joined([part for _, part in parts])
-            rewards[guidance] = rollout.reward.double()
-            cost += Cost(rollouts=len(trials), calls=int(rollout.nfe.sum()))
-        return bold(rewards) if self.bold else cautious(rewards), cost
-
-
-def bold(rewards: dict[float, Tensor]) -> float:
-    """The guidance with the highest mean reward, the smaller of two equal ones.
-
-    Where several positions are revealed a step, what a choice is worth depends on how the others are made: an order has
-    to go all the way to find out.
-
-    Args:
-        rewards: [trials] of every guidance, on the same problems.
-    """
-    return max(rewards, key=lambda guidance: (float(rewards[guidance].mean()), -guidance))
+        for guidance in (0.0, *self._strengths(taught.spread)):
+            order = self._leant(host, taught.head, leaning, guidance)
+            rewards[guidance], spent = self._played(host, trials, order, denoiser)
+            cost += spent
+        return self._leant(host, taught.head, leaning, cautious(rewards)), cost
 
 
 def cautious(rewards: dict[float, Tensor]) -> float:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from dprm.fit.branches import Branches
 from dprm.fit.ridge import ridge
@@ -41,6 +42,21 @@ def teach(branches: Branches, shape: HeadShape, device: torch.device | str = "cp
     head = Head(shape, support=int(branches.kept.sum())).to(device).requires_grad_(False).eval()
     if not head.support:
         return Taught(head, 0.0, 0.0)
+    group = branches.group.unsqueeze(1).expand_as(branches.kept)[branches.kept]
+    phi = _differences(head, branches, device)
+    found = ridge(phi, branches.gain[branches.kept].to(device), group.to(device))
+    head.linear.weight.copy_(found.weight)
+    return Taught(head, found.explained, _rms(head.linear(phi)))
+
+
+@torch.no_grad()
+def spread(head: Head, branches: Branches, device: torch.device | str = "cpu") -> float:
+    """Root mean square of the differences that a head predicts for these branches."""
+    return _rms(head.linear(_differences(head, branches, device)))
+
+
+def _differences(head: Head, branches: Branches, device: torch.device | str) -> Tensor:
+    """[N,F]: the features of every alternative less those of the choice that it took the place of."""
     features = []
     for start in range(0, len(branches), _ROWS):
         part = branches[slice(start, start + _ROWS)].to(device)
@@ -48,8 +64,8 @@ def teach(branches: Branches, shape: HeadShape, device: torch.device | str = "cp
         phi = head.features(part.sight)
         near = phi.gather(1, places.unsqueeze(2).expand(-1, -1, phi.shape[2]))
         features.append((near[:, 1:] - near[:, :1])[part.kept])
-    group = branches.group.unsqueeze(1).expand_as(branches.kept)[branches.kept]
-    phi = torch.cat(features)
-    found = ridge(phi, branches.gain[branches.kept].to(device), group.to(device))
-    head.linear.weight.copy_(found.weight)
-    return Taught(head, found.explained, float(head.linear(phi).square().mean().sqrt()))
+    return torch.cat(features)
+
+
+def _rms(values: Tensor) -> float:
+    return float(values.square().mean().sqrt())

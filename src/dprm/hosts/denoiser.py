@@ -19,6 +19,13 @@ class Denoiser:
         self.model = model.eval()
         self.device = next(model.parameters()).device
 
+    def compile(self) -> None:
+        """Fuse the model's operations: minutes of decoding on a GPU get three times as short, the first call longer.
+
+        Rounding differs, so that near-ties may be decided otherwise.
+        """
+        self.model.compile(dynamic=True)
+
     @torch.no_grad()
     def __call__(self, tokens: Tensor) -> Tensor:
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):

@@ -9,6 +9,7 @@ import torch
 
 from dprm.decode.host import Host
 from dprm.hosts import weights
+from dprm.hosts.denoiser import Denoiser
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,11 @@ ENTRIES = {
 }
 
 
-def load(name: str, device: torch.device | str = "cpu") -> Host:
+def load(name: str, device: torch.device | str = "cpu", compiled: bool = False) -> Host:
     """A host with its small model.
+
+    Args:
+        compiled: compile the model at its first call, see `Denoiser.compile`.
 
     Raises:
         ValueError: unknown host, missing or damaged weights; the message says what to do.
@@ -75,4 +79,7 @@ def load(name: str, device: torch.device | str = "cpu") -> Host:
     entry = ENTRIES[name]
     path = weights.checked(entry.weights, entry.command)
     host: Host = importlib.import_module(entry.module).load(path, device)
+    denoiser = host.denoiser()
+    if compiled and isinstance(denoiser, Denoiser):
+        denoiser.compile()
     return host

@@ -17,13 +17,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dprm.order.pace import LEVELS
+from dprm.order.pace import TURNS
 
 # The first numbers of a `Sight`: those of a position by itself. Progress, budget and turns follow.
 OWN = 7
-_CONFIDENCE, _SURENESS, _ENTROPY, _RATIO, _PROGRESS, _TURNS = 0, 1, 3, 4, 7, 9
+_CONFIDENCE, _SURENESS, _ENTROPY, _RATIO, _PROGRESS, _TURN = 0, 1, 3, 4, 7, 9
 _STEPS = (0.2, 0.4, 0.6, 0.8, 0.9, 0.97, 0.995, 0.999, 0.9999)
 _SLOPED = 5
+LEFT = "share of candidates to the left"
 
 
 def names(aux: int, reach: int) -> list[str]:
@@ -32,15 +33,14 @@ def names(aux: int, reach: int) -> list[str]:
     states = [f"state {state}" for state in range(aux)]
     shifts = ["" if shift == 0 else f" {shift:+d}" for shift in range(-reach, reach + 1)]
     canvas = ("progress", "mean confidence", "mean entropy")
-    turns = [f"{turn} below {level:g}" for level in LEVELS for turn in ("turn", "first")]
     return [
         *(f"{name}{shift}" for name in (*own, *states) for shift in shifts),
         *(f"{state} × {name}" for state in states for name in (own[0], own[1], own[3], own[4], *canvas)),
         *(f"{name} × {whole}" for name in own[:_SLOPED] for whole in canvas),
         *(f"confidence ≥ {step:g}" for step in _STEPS),
-        *turns,
-        *(f"{turn} × {whole}" for turn in turns for whole in canvas),
-        "share of candidates to the left",
+        *TURNS,
+        *(f"{turn} × {whole}" for turn in TURNS for whole in canvas),
+        LEFT,
         "its square",
     ]
 
@@ -65,8 +65,8 @@ def basis(numbers: Tensor, state: Tensor, candidates: Tensor, aux: int, reach: i
     by_state = (member.unsqueeze(3) * told.unsqueeze(2)).flatten(2)
     slopes = (own[..., :_SLOPED].unsqueeze(3) * whole.unsqueeze(2)).flatten(2)
     steps = torch.stack([confidence >= edge for edge in _STEPS], dim=2).to(numbers.dtype)
-    turns = numbers[..., _TURNS:]
-    turning = (turns.unsqueeze(3) * whole.unsqueeze(2)).flatten(2)
+    turn = numbers[..., _TURN:]
+    turning = (turn.unsqueeze(3) * whole.unsqueeze(2)).flatten(2)
     left = open_.cumsum(1) / among
     place = torch.stack([left, left.square()], dim=2)
-    return torch.cat([neighbours, by_state, slopes, steps, turns, turning, place], dim=2)
+    return torch.cat([neighbours, by_state, slopes, steps, turn, turning, place], dim=2)

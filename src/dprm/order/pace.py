@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 
 LEVELS = (0.9, 0.99, 0.999, 0.9999)
+# What `paced` gives, by name.
+TURNS = tuple(f"{turn} below {level:g}" for level in LEVELS for turn in ("turn", "first"))
 
 
 def paced(confidence: Tensor, candidates: Tensor, budget: Tensor) -> Tensor:

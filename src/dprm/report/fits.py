@@ -12,7 +12,7 @@ from dprm.report.parts import Figure, Section, Table
 # Estimators keep their colour from page to page.
 _COLOURS = {
     name: f"var(--order-{place})"
-    for place, name in enumerate(("head", "policy_gradient", "branched", "onpolicy", "bold"), 1)
+    for place, name in enumerate(("head", "policy_gradient", "branched", "onpolicy", "leaning"), 1)
 }
 _ASIDE = 1.07
 

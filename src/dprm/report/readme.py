@@ -19,12 +19,12 @@ _GAIN = ("difference in reward", "relative")
 def table(cards: dict[str, Card]) -> str:
     """One line a card and order, as Markdown; differences are paired, with their 95 % interval.
 
-    Cards that compare fits have their own table.
+    Cards that compare nothing but fits have their own table.
     """
     columns = ("host", "positions a step", "problems", "order", "solved", *_GAIN, "calls")
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for name, card in cards.items():
-        if len(fitted_arms(card)) > 1:
+        if _compares_fits(card):
             continue
         for order, arm in card.arms.items():
             posed = f"{card.count:,} {card.split}"
@@ -34,17 +34,20 @@ def table(cards: dict[str, Card]) -> str:
 
 
 def fit_table(cards: dict[str, Card]) -> str:
-    """One line a fit, for cards that compare several: what it took and what it gained."""
+    """One line a fit, for cards that compare nothing else: what it took and what it gained."""
     columns = ("host", "positions a step", "problems", "estimator", "paths", "guidance", "solved", *_GAIN)
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for name, card in cards.items():
-        fitted = fitted_arms(card)
-        if len(fitted) > 1:
-            for arm in sorted(fitted.values(), key=lambda arm: (arm.fit["estimator"], paths_of(arm))):
+        if _compares_fits(card):
+            for arm in sorted(fitted_arms(card).values(), key=lambda arm: (arm.fit["estimator"], paths_of(arm))):
                 posed, spent = f"{card.count:,} {card.split}", f"{paths_of(arm):,}"
                 cells = [_link(name, card), card.budget, posed, arm.fit["estimator"], spent, f"{arm.guidance:g}"]
                 lines.append(f"| {' | '.join([*cells, f'{arm.solved:.1%}', *_gain(card, arm)])} |")
     return "\n".join(lines)
+
+
+def _compares_fits(card: Card) -> bool:
+    return 1 < len(fitted_arms(card)) == len(card.arms) - 1
 
 
 def _link(name: str, card: Card) -> str:
