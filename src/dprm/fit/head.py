@@ -41,8 +41,9 @@ class HeadFit:
         branching: where and how to branch.
         rounds: collections, each on the next problems of the fit split and under the head learned so far; with none the
             policy is what the fit leans on.
-        trials: problems of the fit split, apart from those branched on, that choose the strength between rounds.
-        strengths: what is tried there; 0, the host's order, is always among them.
+        trials: problems of the fit split, apart from those branched on, that choose what to lean on and the
+            strength between rounds.
+        strengths: what is tried between rounds; 0, the host's order, is always among them.
         reach: neighbours that the head sees on each side.
         signal: the host's signal that the head corrects; `odds` has the order of confidence and room near certainty.
         worths: what a unit of the feature is worth in the leanings tried at the start, in log odds; none: no leaning.
@@ -96,8 +97,9 @@ class HeadFit:
             taught = teach(known, shape, problems.canvas.device)
             order, spent = self._best(host, trials, taught, leaning, denoiser)
             cost += branches.cost + spent
-            assert order.head is not None
-            wide = spread(order.head, known, problems.canvas.device)
+            wide = taught.spread
+            if leaning is not None and order.head is not None:
+                wide = spread(order.head, known, problems.canvas.device)
             said = {"explained": f"{taught.explained:.5f}", "spread": f"{wide:.3g}", "rounds": str(turn + 1)}
             order.policy(**notes, **leant, **said, **cost.notes()).save(path)
             if on_round is not None:
