@@ -1,5 +1,7 @@
 """Branching, the table and the head that are fitted on it."""
 
+import math
+
 import pytest
 import torch
 
@@ -10,8 +12,10 @@ from dprm.fit.branched import Branched, credited, transfer
 from dprm.fit.branches import Branches
 from dprm.fit.branching import Branching
 from dprm.fit.head import HeadFit, cautious
+from dprm.fit.leaning import Leaning
 from dprm.fit.teaching import teach
-from dprm.order.head import HeadShape
+from dprm.order.basis import LEFT
+from dprm.order.head import Head, HeadShape
 from tests.toy_host import ToyHost
 
 HOST = ToyHost()
@@ -54,6 +58,18 @@ def test_two_certain_positions_are_not_compared():
     branches = BRANCHING.collect(Sure(), HOST.problems("fit", 4), dprm.Order())
     assert not branches.kept.any()
     assert branches.cost.branches == 0
+
+
+def test_positions_far_behind_are_tried_too():
+    head = Head(HeadShape(), support=1000).requires_grad_(False)
+    head.linear.weight.copy_(Leaning(LEFT, -1000.0).weight(head.shape))
+    order = dprm.Order(head=head, guidance=1.0, signal="odds")
+    branches = Branching(states=4, alternatives=1, temper=0.3).collect(HOST, HOST.problems("fit", 400), order)
+    first = branches.sight.candidates.all(1)
+    assert (branches.native[first] == 0).all()
+    # The second is 250 log odds ahead of the third; those behind it count as ten behind: e⁻³ : e⁻³ : 1.
+    others = float((branches.alternative[first, 0] > 1).float().mean())
+    assert others == pytest.approx(2 / (2 + math.exp(3.0)), abs=0.05)
 
 
 class SureThenUnsure(ToyHost):
