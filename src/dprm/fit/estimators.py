@@ -82,7 +82,8 @@ def estimator(name: str, paths: int, width: int | None = None, seed: int = 0, ro
     """An estimator by name.
 
     Args:
-        paths: about how many continuations (branched, head) or rollouts (onpolicy, policy_gradient) it may take.
+        paths: about how many continuations (branched, head) or rollouts (onpolicy, policy_gradient) it may take; a
+            leaning takes what the head of that price spends before it branches.
         width: positions revealed a step; None: the host's own budget. rows: canvases decoded together.
     """
     if name not in ESTIMATORS:
