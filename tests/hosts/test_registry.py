@@ -139,6 +139,12 @@ def test_cells_of_the_hosts_mean_what_they_say():
     assert host.aux(state, replace(reading, tokens=last))[0, 80] % 4 == 0
 
 
+def test_a_model_that_cannot_be_compiled_is_named(monkeypatch):
+    monkeypatch.setattr(WordProblems, "denoiser", lambda self: lambda tokens: tokens)
+    with pytest.raises(ValueError, match="'puma_words'.*--compile"):
+        load("puma_words", compiled=True)
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_compiled_model_gives_nearly_the_same_logits():

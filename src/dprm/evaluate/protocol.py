@@ -145,9 +145,9 @@ def settle(
 
 def _does_not_transfer(policy: Policy) -> str | None:
     """Why its values should not be trusted on other problems, if its fit has found that out."""
-    explained = policy.notes.get("explained")
     if "leaning" in policy.notes:  # Found on whole decodings, not by the comparisons that explain nothing.
         return None
+    explained = policy.notes.get("explained")
     if explained is not None and float(explained) <= 0.0:
         return f"on problems it was not fitted on its values explain nothing ({float(explained):+.4f} of the variance)"
     return None

@@ -72,14 +72,16 @@ def load(name: str, device: torch.device | str = "cpu", compiled: bool = False) 
         compiled: compile the model at its first call, see `Denoiser.compile`.
 
     Raises:
-        ValueError: unknown host, missing or damaged weights; the message says what to do.
+        ValueError: unknown host, missing or damaged weights, nothing to compile; the message says what to do.
     """
     if name not in ENTRIES:
         raise ValueError(f"there is no host {name!r}: expected one of {', '.join(ENTRIES)}")
     entry = ENTRIES[name]
     path = weights.checked(entry.weights, entry.command)
     host: Host = importlib.import_module(entry.module).load(path, device)
-    denoiser = host.denoiser()
-    if compiled and isinstance(denoiser, Denoiser):
+    if compiled:
+        denoiser = host.denoiser()
+        if not isinstance(denoiser, Denoiser):
+            raise ValueError(f"host {name!r} has a model of its own that cannot be compiled: leave out --compile")
         denoiser.compile()
     return host
