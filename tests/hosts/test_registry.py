@@ -141,7 +141,7 @@ def test_cells_of_the_hosts_mean_what_they_say():
 
 def test_a_model_that_cannot_be_compiled_is_named(monkeypatch):
     monkeypatch.setattr(WordProblems, "denoiser", lambda self: lambda tokens: tokens)
-    with pytest.raises(ValueError, match="'puma_words'.*--compile"):
+    with pytest.raises(ValueError, match=r"'puma_words'.*--compile"):
         load("puma_words", compiled=True)
 
 
