@@ -14,8 +14,9 @@ from dprm.fit.branching import Branching
 from dprm.fit.head import HeadFit, cautious
 from dprm.fit.leaning import Leaning
 from dprm.fit.teaching import teach
-from dprm.order.basis import LEFT
+from dprm.order.basis import LEFT, names, silent
 from dprm.order.head import Head, HeadShape
+from dprm.order.pace import TURNS
 from tests.toy_host import ToyHost
 
 HOST = ToyHost()
@@ -48,6 +49,22 @@ def test_branches_do_not_depend_on_the_batch():
     for name in ("group", "native", "alternative", "kept", "gain"):
         assert torch.equal(getattr(whole, name), getattr(few, name))
     assert whole.cost == few.cost
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_a_branch_that_comes_back_is_not_continued(monkeypatch, width):
+    setting = Branching(states=3, alternatives=3, temper=0.0, width=width)
+    problems = HOST.problems("fit", 20)
+    monkeypatch.setattr("dprm.fit.branching._LOOK", 1)
+    short = setting.collect(HOST, problems, dprm.Order())
+    monkeypatch.setattr("dprm.fit.branching._LOOK", 100)
+    whole = setting.collect(HOST, problems, dprm.Order())
+    assert torch.equal(short.gain, whole.gain)
+    assert whole.gain.any()
+    assert whole.cost.rejoined == 0
+    if width == 1:
+        assert 0 < short.cost.rejoined < short.cost.branches
+        assert short.cost.calls < whole.cost.calls
 
 
 def test_two_certain_positions_are_not_compared():
@@ -202,6 +219,19 @@ def test_the_strength_between_rounds_is_the_smallest_that_is_about_as_good():
     assert cautious({0.0: base, 1.0: base}) == 1.0  # It changes nothing here; its branches may tell more.
     assert cautious({0.0: base, 1.0: base * 0.0}) == 0.0
     assert cautious({0.0: base}) == 0.0
+
+
+def test_a_head_does_not_repeat_what_the_host_takes():
+    branches = BRANCHING.collect(HOST, HOST.problems("fit", 60), dprm.Order())
+    branches.gain -= 0.3
+    named = names(1, 4)
+    weight = teach(branches, HeadShape()).head.linear.weight.squeeze(0)
+    assert weight.any()
+    alone = [name for name, value in zip(named, weight.tolist(), strict=True) if value != 0]
+    assert not {"host's choice", "turn below 0.9", "first below 0.99", "turn below 0.9 × progress"} & set(alone)
+    # With two positions a step turns are worth something.
+    assert sum(silent(1, 4, width=2)) == 1
+    assert sum(silent(1, 4, width=1)) == 1 + 4 * len(TURNS)
 
 
 def test_a_head_that_was_taught_nothing_is_the_hosts_order():

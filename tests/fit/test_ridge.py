@@ -71,6 +71,10 @@ def test_it_is_judged_on_problems_left_out():
     y = y.double() - share * problem.means(y)[problem.number]
     fold, predicted = mix_rows(group, 11) % FOLDS, torch.zeros_like(y)
     for k in range(FOLDS):
+        level = ((1.0 - share) * (fold == k)).unsqueeze(1)
+        z = z - level * (level.T @ z) / level.square().sum()
+        y = y - level.squeeze(1) * (level.T @ y) / level.square().sum()
+    for k in range(FOLDS):
         inside, outside = fold == k, fold != k
         gram = z[outside].T @ z[outside] + found.penalty * torch.eye(z.shape[1], dtype=torch.float64)
         predicted[inside] = z[inside] @ torch.linalg.solve(gram, z[outside].T @ y[outside])
@@ -90,3 +94,13 @@ def test_a_column_without_variation_is_ignored():
     x, _, y, group = drawn(2)
     x[:, 3] = 7.0
     assert torch.isfinite(ridge(x, y, group).weight).all()
+
+
+def test_what_all_comparisons_have_in_common_is_not_in_the_weights():
+    x, _, y, group = drawn(5, noise=3.0)
+    x, y = x.double(), y.double()
+    found, shifted = ridge(x, y, group), ridge(x, y - 2.5, group)
+    torch.testing.assert_close(shifted.weight, found.weight)
+    assert shifted.explained == pytest.approx(found.explained)
+    # Features of one sign could say the same as an intercept; they are not asked to.
+    torch.testing.assert_close(ridge(x + 3.0, y - 2.5, group).weight, found.weight)

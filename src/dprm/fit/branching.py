@@ -9,6 +9,10 @@ saved to go with unsure ones later, so some states are drawn evenly. Alternative
 e^{τ·score}: with τ < 1 positions that the order would hardly take are tried as well, and none counts as further behind
 the best than ten log odds. Two certain positions are not compared.
 
+Some branches come back: alternative and native choice are both revealed a few steps later, with the same tokens, and
+the canvas is that of the native decoding again. All that follows is the same, or has the same law where the order
+draws. Such a branch is not continued; its difference is 0.
+
 Shapes: B problems, S states, K alternatives, m positions a step, L positions.
 """
 
@@ -32,6 +36,8 @@ from dprm.order.noise import BRANCH, Stream, mix, mix_rows
 _SURE = 0.002
 _CERTAIN = 0.999
 _BEHIND = 10.0
+# Steps between two looks whether a branch has come back.
+_LOOK = 3
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,8 @@ class Branching:
         state.tokens = visit.tokens
         chosen, native_place, alternative, kept = self._alternatives(visit, state, step, width)
         gain = torch.zeros(alternative.shape, device=alternative.device)
-        calls = int(native.row_nfe.sum())
+        cost = Cost(len(problems), int(kept.sum()), calls=int(native.row_nfe.sum()))
+        path = torch.stack([*(visit.tokens for visit in visits), native.tokens])
         branch, place = kept.nonzero().unbind(1)
         # Canvases with as much left to do finish together.
         near = (visit.tokens == host.mask_id).sum(1)[branch].argsort()
@@ -91,10 +98,10 @@ class Branching:
             forced = chosen[part].scatter(1, alternative[part, which].unsqueeze(1), True)
             forked = state[part]
             forked.tokens = torch.where(forced, visit.reading.tokens[part], forked.tokens)
-            ended = run(host, forked, order, denoiser=model, budget=width)
+            tokens, spent = _finished(host, forked, order, model, width, path[:, row[part]], step[part])
             posed = problems[row[part]]
-            gain[part, which] = host.reward(posed, ended.tokens.cpu()).float().to(gain.device) - reward[row[part]]
-            calls += int(ended.row_nfe.sum())
+            gain[part, which] = host.reward(posed, tokens.cpu()).float().to(gain.device) - reward[row[part]]
+            cost += spent
         return Branches(
             sight=visit.sight(host, state, width),
             group=problems.key[row],
@@ -102,7 +109,7 @@ class Branching:
             alternative=alternative,
             kept=kept,
             gain=gain,
-            cost=Cost(len(problems), int(kept.sum()), calls),
+            cost=cost,
         ).to("cpu")
 
     def _states(self, visits: list[_Visit], stream: Stream, width: int) -> tuple[Tensor, Tensor]:
@@ -174,6 +181,30 @@ class _Visit:
         aux = host.aux(state, self.reading) if host.aux_states > 1 else None
         progress = 1.0 - masked / state.initial.clamp(min=1)
         return Sight.of(self.reading, self.candidates, width, progress, aux)
+
+
+def _finished(
+    host: Host, forked: State, order: Order, model: Denoiser, width: int, path: Tensor, step: Tensor
+) -> tuple[Tensor, Cost]:
+    """[N,L], what branches end in, and what that took.
+
+    Args:
+        forked: their states after the choice that differs.
+        path: [T,N,L], the canvases of the native decodings they left. step: [N], where they left it.
+    """
+    tokens, cost = path[-1].clone(), Cost()
+    going = torch.arange(len(step), device=step.device)
+    state = forked
+    while len(going):
+        ended = run(host, state, order, denoiser=model, budget=width, until=state.step + _LOOK)
+        state = ended.state
+        native = path[(step[going] + 1 + state.step).clamp(max=len(path) - 1), going]
+        same, done = (state.tokens == native).all(1), (state.tokens != host.mask_id).all(1)
+        tokens[going[done]] = state.tokens[done]
+        cost += Cost(rejoined=int((same & ~done).sum()), calls=int(ended.row_nfe.sum()))
+        left = (~same & ~done).nonzero().flatten()
+        going, state = going[left], state[left]
+    return tokens, cost
 
 
 def positions_a_step(host: Host, width: int | None) -> int:

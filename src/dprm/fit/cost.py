@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 
 
 @dataclass(frozen=True)
@@ -11,15 +11,17 @@ class Cost:
 
     Attributes:
         rollouts: whole decodings. branches: continuations from the middle of one.
+        rejoined: branches that came back to the canvas they had left, and were not continued from there.
         calls: denoiser calls, one for each canvas in the batch.
     """
 
     rollouts: int = 0
     branches: int = 0
+    rejoined: int = 0
     calls: int = 0
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(self.rollouts + other.rollouts, self.branches + other.branches, self.calls + other.calls)
+        return Cost(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(Cost)))
 
     def notes(self) -> dict[str, str]:
         """For the notes of a policy."""
@@ -28,4 +30,4 @@ class Cost:
     @classmethod
     def of_notes(cls, notes: dict[str, str]) -> Cost:
         """What `notes` wrote; nothing where there is nothing."""
-        return cls(**{name: int(notes.get(name, 0)) for name in ("rollouts", "branches", "calls")})
+        return cls(**{each.name: int(notes.get(each.name, 0)) for each in fields(cls)})

@@ -8,11 +8,15 @@ low, where it failed all are high. This part of the noise, a third or more of it
 
     θ = 1 − (σ² / (σ² + n·ω²))^½,   σ² inside problems, ω² between them, n rows of a problem
 
+What all comparisons have in common is no feature's business either: alternatives are worse on average because of how
+they are drawn, and weights that say so say that the host is right. So there is an intercept without a penalty, and it
+is not part of w.
+
 Only the direction of w matters to a strength that is searched for afterwards. So λ is judged by the correlation of
 prediction and target on every fifth of the problems, fitted on the other four, and the largest λ within one standard
 error of the best is taken. Where no correlation is positive, w = 0: features that say nothing about other problems get
 no weight. Columns are scaled to unit deviation first, rare ones less: what was seen a few times is not to be trusted
-much. All of it follows from one XᵀX and Xᵀy a fold. Shapes: N rows, F features, P problems.
+much. All of it follows from one XᵀX and Xᵀy a fold, about its means. Shapes: N rows, F features, P problems.
 """
 
 from __future__ import annotations
@@ -52,7 +56,7 @@ def ridge(features: Tensor, target: Tensor, group: Tensor) -> Ridge:
     scale = features.std(0, correction=0).double().clamp(min=_RARE)
     problem = Problem.of(group)
     share = problem.shared(target.double())
-    common = problem.means(features) * share.unsqueeze(1), problem.means(target) * share
+    common = problem.means(features) * share.unsqueeze(1), problem.means(target) * share, share
     fold = mix_rows(group, 11) % FOLDS
     folds = [_moments(features, target, scale, common, problem.number, fold == k) for k in range(FOLDS)]
     gram, moment, total = (torch.stack(part).sum(0) for part in zip(*folds, strict=True))
@@ -104,22 +108,26 @@ def _moments(
     features: Tensor,
     target: Tensor,
     scale: Tensor,
-    common: tuple[Tensor, Tensor],
+    common: tuple[Tensor, Tensor, Tensor],
     number: Tensor,
     inside: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """XᵀX, Xᵀy and yᵀy of some rows.
+    """XᵀX, Xᵀy and yᵀy of some rows, less what an intercept makes of them.
 
     Args:
-        common: [P,F] and [P], what is taken off the rows of every problem. number: [N], the problem of every row.
-        inside: [N] bool, which rows.
+        common: [P,F], [P] and [P], what is taken off the rows of every problem: features, target, intercept.
+        number: [N], the problem of every row. inside: [N] bool, which rows.
     """
-    gram = scale.new_zeros(len(scale), len(scale))
-    moment, total = torch.zeros_like(scale), scale.new_zeros(())
+    wide = len(scale)
+    # One table of all products: those of the features, then the target, then the intercept.
+    products = scale.new_zeros(wide + 2, wide + 2)
     places = inside.nonzero().flatten()
     for start in range(0, len(places), _ROWS):
         place = places[start : start + _ROWS]
         x = (features[place].double() - common[0][number[place]]) / scale
         y = target[place].double() - common[1][number[place]]
-        gram, moment, total = gram + x.T @ x, moment + x.T @ y, total + y @ y
-    return gram, moment, total
+        row = torch.cat([x, y.unsqueeze(1), 1.0 - common[2][number[place]].unsqueeze(1)], dim=1)
+        products += row.T @ row
+    constant = products[-1]
+    about = products - constant.unsqueeze(0) * constant.unsqueeze(1) / constant[-1].clamp(min=1e-12)
+    return about[:wide, :wide], about[:wide, wide], about[wide, wide]

@@ -5,6 +5,9 @@
 Only differences inside a state are asked for: how easy the problem was drops out. The head is linear in the features of
 `order.basis`, so this is a ridge regression on their differences, with one answer and no settings: the penalty is what
 other problems choose. What the features do not tell about other problems stays at 0, the native choice.
+
+That the host's own choice is better than others on average is true, and no use: it is in the host's signal, and at a
+given strength a head that is busy saying so changes little. Features that say only this get no weight.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from torch import Tensor
 
 from dprm.fit.branches import Branches
 from dprm.fit.ridge import ridge
+from dprm.order.basis import silent
 from dprm.order.head import Head, HeadShape
 
 # States whose features are worked out at a time.
@@ -44,6 +48,7 @@ def teach(branches: Branches, shape: HeadShape, device: torch.device | str = "cp
         return Taught(head, 0.0, 0.0)
     group = branches.group.unsqueeze(1).expand_as(branches.kept)[branches.kept]
     phi = _differences(head, branches, device)
+    phi[:, torch.tensor(silent(shape.aux, shape.reach, int(branches.sight.budget.max())), device=device)] = 0.0
     found = ridge(phi, branches.gain[branches.kept].to(device), group.to(device))
     head.linear.weight.copy_(found.weight)
     return Taught(head, found.explained, _rms(head.linear(phi)))

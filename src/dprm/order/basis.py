@@ -25,11 +25,12 @@ _CONFIDENCE, _SURENESS, _ENTROPY, _RATIO, _PROGRESS, _TURN = 0, 1, 3, 4, 7, 9
 _STEPS = (0.2, 0.4, 0.6, 0.8, 0.9, 0.97, 0.995, 0.999, 0.9999)
 _SLOPED = 5
 LEFT = "share of candidates to the left"
+_CHOICE = "host's choice"
 
 
 def names(aux: int, reach: int) -> list[str]:
     """What every feature is, in their order; there are F of them."""
-    own = ("confidence", "sureness", "margin", "entropy", "log ratio", "hidden", "host's choice")
+    own = ("confidence", "sureness", "margin", "entropy", "log ratio", "hidden", _CHOICE)
     states = [f"state {state}" for state in range(aux)]
     shifts = ["" if shift == 0 else f" {shift:+d}" for shift in range(-reach, reach + 1)]
     canvas = ("progress", "mean confidence", "mean entropy")
@@ -43,6 +44,15 @@ def names(aux: int, reach: int) -> list[str]:
         LEFT,
         "its square",
     ]
+
+
+def silent(aux: int, reach: int, width: int) -> list[bool]:
+    """[F]: whether a feature says nothing but what the host would take, `width` positions being revealed a step.
+
+    Turns are such features where one position is: it is always the turn of the surest.
+    """
+    mute = (*TURNS, _CHOICE) if width == 1 else (_CHOICE,)
+    return [name.split(" × ")[0] in mute for name in names(aux, reach)]
 
 
 def basis(numbers: Tensor, state: Tensor, candidates: Tensor, aux: int, reach: int) -> Tensor:
