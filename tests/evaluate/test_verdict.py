@@ -119,6 +119,8 @@ def test_the_cost_of_a_fit_is_evidence():
     fit = {"estimator": "branched", "rollouts": "64", "branches": "10000", "calls": "250000"}
     line = "the fit took 64 rollouts, 10,000 branches, 250,000 model calls"
     assert line in judge_policy(card(dprm=replace(GAIN, fit=fit)), "dprm").evidence
+    back = "the fit took 64 rollouts, 10,000 branches (3,000 came back), 250,000 model calls"
+    assert back in judge_policy(card(dprm=replace(GAIN, fit={**fit, "rejoined": "3000"})), "dprm").evidence
     assert not any("the fit took" in text for text in judge(card(dprm=GAIN)).evidence)
 
 

@@ -30,7 +30,7 @@ def test_a_number_that_is_not_the_cards_is_noticed(tmp_path):
     study().save(tmp_path / "results" / "study.json")
     fits = dataclasses.replace(card, arms={"confidence": card.arms["confidence"]})
     for paths in (300, 5_000):
-        spent = {"estimator": "head", "rollouts": "64", "branches": str(paths)}
+        spent = {"estimator": "head", "rollouts": "64", "branches": str(paths), "rejoined": str(paths - 300)}
         fits.arms[f"head-{paths}"] = dataclasses.replace(card.arms["random"], fit=spent, guidance=30.0)
     fits.notes["difficulty"] = "hard"
     fits.save(tmp_path / "results" / "toy-fits.json")
@@ -42,7 +42,8 @@ def test_a_number_that_is_not_the_cards_is_noticed(tmp_path):
     assert main(tmp_path, check=True) == 0
     text = (tmp_path / "README.md").read_text()
     assert "| [toy](results/toy.json) | 1 | 40 test | confidence | 0.0% |  |  | 4 |" in text
-    assert "| [toy, hard](results/toy-fits.json) | 1 | 40 test | head | 5,000 | 30 |" in text
+    assert "| [toy, hard](results/toy-fits.json) | 1 | 40 test | head | 5,000 | 4,700 | 30 |" in text
+    assert "| head | 300 |  | 30 |" in text
     assert text.count("toy-fits.json") == 2  # The reference has no line: every fit is compared with it.
     assert "| [toy](results/study.json) | 40 test | random masks | entropy | 25.0% at 1, 12.5% at 2 |" in text
     (tmp_path / "README.md").write_text(text.replace("0.0%", "9.0%"))

@@ -54,6 +54,7 @@ def fit(
 
     from dprm.evaluate.protocol import settle
     from dprm.fit import estimator as plan_of
+    from dprm.fit.cost import Cost
     from dprm.hosts import load
 
     path = out or Path("runs") / f"{host}.dprm"
@@ -100,8 +101,7 @@ def fit(
         typer.echo(json.dumps({"policy": header, "account": asdict(account)}, indent=2, ensure_ascii=False))
         return
     for name, fitted_policy in policies.items():
-        spent = {what: fitted_policy.notes.get(what, "0") for what in ("rollouts", "branches", "calls")}
-        typer.echo(f"{name} took " + ", ".join(f"{number} {what}" for what, number in spent.items()))
+        typer.echo(f"{name} took {Cost.of_notes(fitted_policy.notes)}")
     for line in account.lines():
         typer.echo(line)
     typer.echo(f"{path}: digest {policy.digest[:16]}; try it with `dprm compare {host} --policy {path}`")

@@ -170,7 +170,7 @@ def _evidence(card: Card, name: str, tries: int) -> Iterator[str]:
         yield f"{control.fit['control']}: mean {control.mean:.3f} at {control.nfe:.1f} calls, the policy {arm.mean:.3f}"
     cost = Cost.of_notes(arm.fit)
     if cost != Cost():
-        yield f"the fit took {cost.rollouts:,} rollouts, {cost.branches:,} branches, {cost.calls:,} model calls"
+        yield f"the fit took {cost}"
 
 
 def _terminals(card: Card, arm: Arm) -> str:

@@ -23,6 +23,10 @@ class Cost:
     def __add__(self, other: Cost) -> Cost:
         return Cost(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(Cost)))
 
+    def __str__(self) -> str:
+        back = f" ({self.rejoined:,} came back)" if self.rejoined else ""
+        return f"{self.rollouts:,} rollouts, {self.branches:,} branches{back}, {self.calls:,} model calls"
+
     def notes(self) -> dict[str, str]:
         """For the notes of a policy."""
         return {name: str(number) for name, number in asdict(self).items()}

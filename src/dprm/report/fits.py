@@ -26,13 +26,14 @@ def fits(card: Card, colours: dict[str, str]) -> Section | None:
         [
             name,
             arm.fit["estimator"],
-            *(f"{int(arm.fit.get(what, 0)):,}" for what in ("rollouts", "branches", "calls")),
+            *(f"{int(arm.fit.get(what, 0)):,}" for what in ("rollouts", "branches", "rejoined", "calls")),
             f"{arm.guidance:g}",
             f"{arm.delta:+.3f} [{arm.delta_low:+.3f}, {arm.delta_high:+.3f}]",
         ]
         for name, arm in fitted.items()
     ]
-    columns = ["order", "estimator", "rollouts", "branches", "model calls", "guidance", f"gain over {card.reference}"]
+    spent = ["rollouts", "branches", "came back", "model calls"]
+    columns = ["order", "estimator", *spent, "guidance", f"gain over {card.reference}"]
     lead = (
         "Every point is a policy: fitted on the fit split, its guidance chosen on the select split, decoded here. "
         "Guidance 0 is the host's own order: nothing was found that could be told from chance."

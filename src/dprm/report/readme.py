@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dprm.evaluate.card import Arm, Card
 from dprm.evaluate.study import KIND, Study
+from dprm.fit.cost import Cost
 from dprm.report.fits import fitted_arms, paths_of
 
 START, END = "<!-- results -->", "<!-- /results -->"
@@ -35,13 +36,14 @@ def table(cards: dict[str, Card]) -> str:
 
 def fit_table(cards: dict[str, Card]) -> str:
     """One line a fit, for cards that compare nothing else: what it took and what it gained."""
-    columns = ("host", "positions a step", "problems", "estimator", "paths", "guidance", "solved", *_GAIN)
+    columns = ("host", "positions a step", "problems", "estimator", "paths", "came back", "guidance", "solved", *_GAIN)
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for name, card in cards.items():
         if _compares_fits(card):
             for arm in sorted(fitted_arms(card).values(), key=lambda arm: (arm.fit["estimator"], paths_of(arm))):
-                posed, spent = f"{card.count:,} {card.split}", f"{paths_of(arm):,}"
-                cells = [_link(name, card), card.budget, posed, arm.fit["estimator"], spent, f"{arm.guidance:g}"]
+                posed, cost = f"{card.count:,} {card.split}", Cost.of_notes(arm.fit)
+                spent = f"{paths_of(arm):,}", f"{cost.rejoined:,}" if cost.rejoined else ""
+                cells = [_link(name, card), card.budget, posed, arm.fit["estimator"], *spent, f"{arm.guidance:g}"]
                 lines.append(f"| {' | '.join([*cells, f'{arm.solved:.1%}', *_gain(card, arm)])} |")
     return "\n".join(lines)
 
