@@ -19,6 +19,7 @@ from dprm.order.head import Head, HeadShape
 from dprm.report.colours import COUNT, order_colours
 from dprm.report.page import page
 from dprm.report.pareto import front
+from dprm.report.replay import replay
 from dprm.report.runs import Learned, Run, read_run
 from dprm.report.visible import all_visible, visible
 from tests.draws import taught
@@ -105,6 +106,18 @@ def test_fits_are_shown_over_what_they_took(card):
     assert "12,345" in html
     one = {name: arm for name, arm in arms.items() if name != "peer" and "30" not in name}
     assert headings(dataclasses.replace(several, arms=one)) == ["Comparison"]
+
+
+def test_a_replay_opens_with_the_learned_order_that_earns_most(card):
+    random = card.arms["random"]
+    learned = {
+        name: dataclasses.replace(random, policy="0" * 16, mean=mean, ablates=ablated)
+        for name, mean, ablated in (("weak", 0.2, None), ("best", 0.6, None), ("best, shuffled", 0.9, "best"))
+    }
+    colours = dict.fromkeys((*card.arms, *learned), "red")
+    opened = replay(dataclasses.replace(card, arms={**card.arms, **learned}), colours)
+    assert opened.replay["other"] == "best"
+    assert replay(card, colours).replay["other"] == "random"
 
 
 def test_the_page_needs_nothing_from_outside(html):

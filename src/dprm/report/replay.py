@@ -32,10 +32,10 @@ def replay(card: Card, colours: dict[str, str]) -> Section | None:
 
 
 def _worth_seeing(card: Card) -> str:
-    """The order beside the reference at first: a learned one where there is one."""
+    """The order beside the reference at first: the learned one that earns most, where there is one."""
     others = [name for name in card.arms if name != card.reference] or [card.reference]
-    learned = [name for name in others if card.arms[name].policy is not None]
-    return (learned or others)[0]
+    learned = [name for name in others if card.arms[name].policy is not None and card.arms[name].ablates is None]
+    return max(learned, key=lambda name: card.arms[name].mean) if learned else others[0]
 
 
 def _unpacked(run: Recording, replays: Replays) -> dict[str, Any]:
