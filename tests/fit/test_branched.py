@@ -171,6 +171,13 @@ def test_the_head_leaves_the_wrong_order_and_survives_its_file(tmp_path):
     assert solved(loaded) == (0.0, 1.0)
 
 
+def test_what_the_trials_chose_is_one_of_the_strengths_not_a_third_setting(tmp_path):
+    fit = head_fit(worths=())
+    policy = fit.fit(HOST, HOST.problems("fit", 72), tmp_path / "p.dprm")
+    assert len(fit.guidances(policy)) == 2
+    assert policy.guidance in fit.guidances(policy)
+
+
 def test_a_killed_head_fit_goes_on_to_the_same_policy(tmp_path):
     problems = HOST.problems("fit", 40)
     whole = head_fit().fit(HOST, problems, tmp_path / "whole.dprm")

@@ -100,7 +100,7 @@ class HeadFit:
             wide = taught.spread
             if leaning is not None and order.head is not None:
                 wide = spread(order.head, known, problems.canvas.device)
-            said = {"explained": f"{taught.explained:.5f}", "spread": f"{wide:.3g}", "rounds": str(turn + 1)}
+            said = {"explained": f"{taught.explained:.5f}", "spread": f"{wide:.9g}", "rounds": str(turn + 1)}
             order.policy(**notes, **leant, **said, **cost.notes()).save(path)
             if on_round is not None:
                 on_round(turn + 1, taught.explained)
