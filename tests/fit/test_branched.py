@@ -171,7 +171,8 @@ def test_the_head_leaves_the_wrong_order_and_survives_its_file(tmp_path):
     assert solved(loaded) == (0.0, 1.0)
 
 
-def test_what_the_trials_chose_is_one_of_the_strengths_not_a_third_setting(tmp_path):
+def test_what_the_trials_chose_is_one_of_the_strengths_not_a_third_setting(tmp_path, monkeypatch):
+    monkeypatch.setattr("dprm.fit.head.teach", lambda *given: teach(*given)._replace(spread=0.010224))
     fit = head_fit(worths=())
     policy = fit.fit(HOST, HOST.problems("fit", 72), tmp_path / "p.dprm")
     assert len(fit.guidances(policy)) == 2
