@@ -14,7 +14,7 @@ from dprm.fit.branching import Branching
 from dprm.fit.head import HeadFit, cautious
 from dprm.fit.leaning import Leaning
 from dprm.fit.teaching import teach
-from dprm.order.basis import LEFT, names, silent
+from dprm.order.basis import LEFT, echoes, names
 from dprm.order.head import Head, HeadShape
 from dprm.order.pace import TURNS
 from tests.toy_host import ToyHost
@@ -238,8 +238,8 @@ def test_a_head_does_not_repeat_what_the_host_takes():
     alone = [name for name, value in zip(named, weight.tolist(), strict=True) if value != 0]
     assert not {"host's choice", "turn below 0.9", "first below 0.99", "turn below 0.9 × progress"} & set(alone)
     # With two positions a step turns are worth something.
-    assert sum(silent(1, 4, width=2)) == 1
-    assert sum(silent(1, 4, width=1)) == 1 + 4 * len(TURNS)
+    assert sum(echoes(1, 4, width=2)) == 1
+    assert sum(echoes(1, 4, width=1)) == 1 + 4 * len(TURNS)
 
 
 def test_a_head_that_was_taught_nothing_is_the_hosts_order():

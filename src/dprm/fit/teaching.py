@@ -19,7 +19,7 @@ from torch import Tensor
 
 from dprm.fit.branches import Branches
 from dprm.fit.ridge import ridge
-from dprm.order.basis import silent
+from dprm.order.basis import echoes
 from dprm.order.head import Head, HeadShape
 
 # States whose features are worked out at a time.
@@ -48,7 +48,7 @@ def teach(branches: Branches, shape: HeadShape, device: torch.device | str = "cp
         return Taught(head, 0.0, 0.0)
     group = branches.group.unsqueeze(1).expand_as(branches.kept)[branches.kept]
     phi = _differences(head, branches, device)
-    phi[:, torch.tensor(silent(shape.aux, shape.reach, int(branches.sight.budget.max())), device=device)] = 0.0
+    phi[:, torch.tensor(echoes(shape.aux, shape.reach, int(branches.sight.budget.max())), device=device)] = 0.0
     found = ridge(phi, branches.gain[branches.kept].to(device), group.to(device))
     head.linear.weight.copy_(found.weight)
     return Taught(head, found.explained, _rms(head.linear(phi)))

@@ -46,13 +46,13 @@ def names(aux: int, reach: int) -> list[str]:
     ]
 
 
-def silent(aux: int, reach: int, width: int) -> list[bool]:
-    """[F]: whether a feature says nothing but what the host would take, `width` positions being revealed a step.
+def echoes(aux: int, reach: int, width: int) -> list[bool]:
+    """[F]: whether a feature only echoes what the host would take, `width` positions being revealed a step.
 
-    Turns are such features where one position is: it is always the turn of the surest.
+    Turns do where one position is: it is always the turn of the surest below a level, which the host takes next.
     """
-    mute = (*TURNS, _CHOICE) if width == 1 else (_CHOICE,)
-    return [name.split(" × ")[0] in mute for name in names(aux, reach)]
+    echoing = (*TURNS, _CHOICE) if width == 1 else (_CHOICE,)
+    return [name.split(" × ")[0] in echoing for name in names(aux, reach)]
 
 
 def basis(numbers: Tensor, state: Tensor, candidates: Tensor, aux: int, reach: int) -> Tensor:
