@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
+from unicodedata import east_asian_width
 
 import altair
 import vl_convert
 from markupsafe import Markup, escape
 
+from dprm.report.lean import lean
 from dprm.report.parts import Figure
 
 INK, SOFT, LINE = "var(--ink)", "var(--soft)", "var(--line)"
-WIDTH = 430
+# Of a figure; of a plot beside a scale with numbers; of the longest name beside a plot.
+WIDTH, PLOT, LONGEST = 430, 360, 260
+
+# In a legend: a symbol with its distance to the text, and the distance to the next column.
+_SYMBOL, _GAP = 16, 20
 
 _AXIS = {
     "labelColor": SOFT,
@@ -23,7 +28,7 @@ _AXIS = {
     "labelFontSize": 12,
     "titleFontSize": 12,
     "titleFontWeight": "normal",
-    "labelLimit": 190,
+    "labelLimit": LONGEST,
     "titlePadding": 8,
 }
 _CONFIG: dict[str, Any] = {
@@ -36,11 +41,9 @@ _CONFIG: dict[str, Any] = {
     "view": {"stroke": None},
     "axis": _AXIS,
     "header": {"labelColor": SOFT, "titleColor": SOFT, "labelFontSize": 12},
-    "legend": {"labelColor": INK, "titleColor": SOFT, "labelFontSize": 12, "labelLimit": 220, "orient": "bottom"},
+    "legend": {"labelColor": INK, "titleColor": SOFT, "labelFontSize": 12, "labelLimit": PLOT - 24, "orient": "bottom"},
     "text": {"fill": INK, "fontSize": 11},
 }
-
-_TAG, _LONG = re.compile(r"<[^>]*>"), re.compile(r"(\d\.\d\d)\d+")
 
 
 def data(rows: list[dict[str, Any]]) -> altair.InlineData:
@@ -51,16 +54,26 @@ def data(rows: list[dict[str, Any]]) -> altair.InlineData:
 def colour(field: str, colours: dict[str, str], names: list[str], legend: bool = False) -> altair.Color:
     """The colour of the order that `field` names."""
     scale = altair.Scale(domain=names, range=[colours[name] for name in names])
-    return altair.Color(f"{field}:N", scale=scale, legend=altair.Legend(title=None, columns=3) if legend else None)
+    key = altair.Legend(title=None, columns=legend_columns(names), columnPadding=_GAP) if legend else None
+    return altair.Color(f"{field}:N", scale=scale, legend=key)
+
+
+def text_width(text: str) -> int:
+    """About how many pixels a text takes in the widest of the page's fonts, at the size of a chart's labels."""
+    return sum(13 if east_asian_width(character) in "WF" else 7 for character in text)
+
+
+def legend_columns(names: list[str], width: int = PLOT) -> int:
+    """The most columns in which a legend, filled row by row, is no wider than its plot."""
+    for columns in range(len(names), 1, -1):
+        widths = [max(map(text_width, names[column::columns])) for column in range(columns)]
+        if sum(widths) + columns * (_SYMBOL + _GAP) <= width:
+            return columns
+    return 1
 
 
 def figure(chart: Any, caption: str) -> Figure:
     """Draw a chart; the caption is also its text for those who do not see it."""
-    svg = _shortened(vl_convert.vegalite_to_svg({**chart.to_dict(), "config": _CONFIG}))
+    svg = lean(vl_convert.vegalite_to_svg({**chart.to_dict(), "config": _CONFIG}))
     named = Markup('<svg role="img" aria-label="{}" ').format(escape(caption))
     return Figure(Markup(svg.replace("<svg ", named, 1)), caption)
-
-
-def _shortened(svg: str) -> str:
-    """Coordinates to a hundredth of a pixel; they stand inside tags, and what people read stands outside."""
-    return _TAG.sub(lambda tag: _LONG.sub(r"\1", tag[0]), svg)

@@ -7,7 +7,7 @@ from typing import Any
 import altair
 
 from dprm.evaluate.card import Arm, Card
-from dprm.report.charts import INK, WIDTH, colour, data, figure
+from dprm.report.charts import INK, LONGEST, PLOT, WIDTH, colour, data, figure, text_width
 from dprm.report.parts import Figure, Section, Table
 
 # Orders whose calls differ by less cost the same.
@@ -20,7 +20,9 @@ def comparison(card: Card, colours: dict[str, str]) -> Section:
     deltas = [
         _point(name, arm.delta or 0.0, arm.delta_low or 0.0, arm.delta_high or 0.0) for name, arm in card.arms.items()
     ]
-    figures = [intervals(means, colours, "mean reward", f"Mean reward with its 95 % interval, {card.count} problems.")]
+    figures = [
+        intervals(means, colours, "mean reward", f"Mean reward with its 95 % interval, {card.count:,} problems.")
+    ]
     if len(deltas) > 1:
         caption = (
             f"Paired difference to {card.reference}, with its 95 % interval: clear of the line where it is settled."
@@ -31,7 +33,7 @@ def comparison(card: Card, colours: dict[str, str]) -> Section:
         figures.append(_costs(card, colours))
     return Section(
         "Comparison",
-        f"Every order decoded the same {card.count} problems of {card.split} with one model; differences are paired.",
+        f"Every order decoded the same {card.count:,} problems of {card.split} with one model; differences are paired.",
         figures,
         [_table(card, colours)],
     )
@@ -54,7 +56,11 @@ def intervals(
     layers = bars + dots
     if zero:
         layers = altair.Chart(data([{"none": 0}])).mark_rule(stroke=INK, strokeWidth=1).encode(x="none:Q") + layers
-    return figure(layers.properties(width=WIDTH - 120, height=altair.Step(30)), caption)
+    # Long names take room from the plot, and more of it where a reader's font is wide.
+    beside = min(LONGEST, max(map(text_width, names)))
+    padding = {"left": 10 + beside // 8, "top": 2, "right": 2, "bottom": 2}
+    width = WIDTH + 70 - max(190, beside)
+    return figure(layers.properties(width=width, height=altair.Step(30), padding=padding), caption)
 
 
 def _costs(card: Card, colours: dict[str, str]) -> Figure:
@@ -65,7 +71,7 @@ def _costs(card: Card, colours: dict[str, str]) -> Figure:
     )
     dots = base.mark_point(filled=True, size=110, opacity=1).encode(color=colour("order", colours, list(card.arms)))
     words = base.mark_text(align="left", dx=9, dy=-7).encode(text="order:N")
-    chart = (dots + words).properties(width=WIDTH - 70, height=220)
+    chart = (dots + words).properties(width=PLOT, height=220)
     return figure(chart, "Mean reward against its cost in model calls: these orders do not cost the same.")
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from dprm.order import Policy
 from dprm.order.head import Head
 from dprm.order.values import radius
-from dprm.report.charts import WIDTH, data, figure
+from dprm.report.charts import PLOT, data, figure
 from dprm.report.maps import grid_map, small_maps
 from dprm.report.parts import Figure, Section, Table
 
@@ -157,7 +157,7 @@ def _curve(rows: list[dict[str, Any]], title: str, caption: str, log: bool) -> F
                 legend=altair.Legend(title=None, columns=1, symbolType="stroke", symbolSize=600),
             ),
         )
-        .properties(width=WIDTH - 70, height=200)
+        .properties(width=PLOT, height=200)
     )
     return figure(lines, caption)
 

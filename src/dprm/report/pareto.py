@@ -11,7 +11,7 @@ from typing import Any
 import altair
 
 from dprm.evaluate.card import Card
-from dprm.report.charts import SOFT, WIDTH, colour, data, figure
+from dprm.report.charts import PLOT, SOFT, colour, data, figure
 from dprm.report.parts import Figure, Section, Table
 
 # Pairs of objectives that are drawn.
@@ -60,4 +60,4 @@ def _plot(earned: dict[str, dict[str, float]], pair: tuple[str, str], colours: d
     names = [point["order"] for point in points]
     dots = base.mark_point(filled=True, size=110, opacity=1).encode(color=colour("order", colours, names))
     words = base.mark_text(align="left", dx=9, dy=-7).encode(text="order:N")
-    return figure((line + dots + words).properties(width=WIDTH - 70, height=240), f"{up} against {across}.")
+    return figure((line + dots + words).properties(width=PLOT, height=240), f"{up} against {across}.")

@@ -7,7 +7,7 @@ from typing import Any
 import altair
 
 from dprm.evaluate.study import Study
-from dprm.report.charts import WIDTH, colour, data, figure
+from dprm.report.charts import PLOT, colour, data, figure
 from dprm.report.parts import Figure, Section, Table
 
 DRAWN = "unbiased"
@@ -49,9 +49,15 @@ def _curves(rows: list[dict[str, Any]], part: str, colours: dict[str, str]) -> F
             y=altair.Y("value:Q", title="pass@K", scale=altair.Scale(zero=False), axis=altair.Axis(format="%")),
             color=colour("arm", colours, names, legend=True),
         )
-        .properties(width=WIDTH - 70, height=220)
+        .properties(width=PLOT, height=220)
     )
-    return figure(lines, f"pass@K on {part} problems.")
+    posed = f"problems of {_sized(part)}" if part.isdecimal() else f"{part} problems"
+    return figure(lines, f"pass@K on {posed}.")
+
+
+def _sized(part: str) -> str:
+    """The name of a part of the problems; a number is their size, not how many they are."""
+    return f"size {part}" if part.isdecimal() else part
 
 
 def _table(rows: list[dict[str, Any]], colours: dict[str, str]) -> Table:
@@ -59,5 +65,8 @@ def _table(rows: list[dict[str, Any]], colours: dict[str, str]) -> Table:
     curves: dict[tuple[str, str, str], dict[int, float]] = {}
     for row in rows:
         curves.setdefault((row["arm"], row["part"], row["estimator"]), {})[row["k"]] = row["value"]
-    lines = [[*name, *(f"{curve[k]:.1%}" if k in curve else "–" for k in ks)] for name, curve in curves.items()]
+    lines = [
+        [arm, _sized(part), estimator, *(f"{curve[k]:.1%}" if k in curve else "–" for k in ks)]
+        for (arm, part, estimator), curve in curves.items()
+    ]
     return Table("pass@K", ["arm", "problems", "estimate", *(f"K = {k}" for k in ks)], lines, colours)

@@ -21,7 +21,7 @@ def trainings(study: Study, colours: dict[str, str]) -> Section:
     ]
     return Section(
         "Trainings compared",
-        f"Every training is judged on the same {study.count} problems of {study.split}.",
+        f"Every training is judged on the same {study.count:,} problems of {study.split}.",
         _figures(study, colours),
         [table for table in tables if table.rows],
     )
