@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from statistics import mean
+from typing import Any
+
 import altair
 
 from dprm.evaluate.card import Arm, Card
 from dprm.fit.cost import Cost
-from dprm.report.charts import INK, WIDTH, data, figure
+from dprm.report.charts import INK, PLOT, SOFT, colour, data, figure
 from dprm.report.parts import Figure, Section, Table
+from dprm.report.spread import spread
 
 # Estimators keep their colour from page to page.
 _COLOURS = {
     name: f"var(--order-{place})"
     for place, name in enumerate(("head", "policy_gradient", "branched", "onpolicy", "leaning"), 1)
 }
-_ASIDE = 1.07
+# Fits whose paths differ by no more than this factor have one price.
+_SAME_PRICE = 1.15
+# In pixels: between fits side by side, and at the ends of the scale.
+_APART, _MARGIN = 8, 24
+# A scale spans at least this factor.
+_NARROWEST = 4.0
 
 
 def fits(card: Card, colours: dict[str, str]) -> Section | None:
@@ -52,34 +63,74 @@ def paths_of(arm: Arm) -> int:
     return cost.branches or cost.rollouts
 
 
+def price_groups(fitted: dict[str, Arm]) -> list[list[Arm]]:
+    """Fits of one estimator at about the same price, from the cheapest to the dearest."""
+    groups: list[list[Arm]] = []
+    for arm in sorted(fitted.values(), key=lambda arm: (arm.fit["estimator"], paths_of(arm))):
+        first = groups[-1][0] if groups else arm
+        same = first.fit["estimator"] == arm.fit["estimator"] and paths_of(arm) <= _SAME_PRICE * paths_of(first)
+        if groups and same:
+            groups[-1].append(arm)
+        else:
+            groups.append([arm])
+    return sorted(groups, key=_price)
+
+
+def _price(group: list[Arm]) -> float:
+    return mean(paths_of(arm) for arm in group)
+
+
 def _curve(card: Card, fitted: dict[str, Arm]) -> Figure:
-    names = [name for name in _COLOURS if any(arm.fit["estimator"] == name for arm in fitted.values())]
-    points = [
-        {
-            "estimator": arm.fit["estimator"],
-            # Estimators of one price stand side by side.
-            "paths": paths_of(arm) * _ASIDE ** names.index(arm.fit["estimator"]),
-            "gain": arm.delta,
-            "low": arm.delta_low,
-            "high": arm.delta_high,
-        }
-        for arm in fitted.values()
-    ]
+    groups = price_groups(fitted)
+    lowest, highest = _price(groups[0]), _price(groups[-1])
+    # Pixels for a factor e in price.
+    pixels = (PLOT - 2 * _MARGIN) / math.log(max(highest / lowest, _NARROWEST))
+    places = iter(spread([pixels * math.log(_price(group) / lowest) for group in groups for _ in group], _APART))
+    points, means = [], []
+    for group in groups:
+        found = [_point(arm, lowest * math.exp(next(places) / pixels)) for arm in group]
+        middle = math.exp(mean(math.log(point["paths"]) for point in found))
+        means.append({**found[0], "paths": middle, "gain": mean(point["gain"] for point in found)})
+        points += found
+    prices = Counter(point["estimator"] for point in means)
+    joined = [point for point in means if prices[point["estimator"]] > 1]
+    caption = f"Paired gain over {card.reference} with its 95 % interval, over what the fit took."
+    if any(len(group) > 1 for group in groups):
+        caption += " Fits of about the same price stand side by side."
+    if joined:
+        caption += " Lines join the means of each price."
+    return figure(_drawn(points, joined, card.reference), caption)
+
+
+def _point(arm: Arm, paths: float) -> dict[str, Any]:
+    low, high = arm.delta_low, arm.delta_high
+    return {"estimator": arm.fit["estimator"], "paths": paths, "gain": arm.delta, "low": low, "high": high}
+
+
+def _drawn(points: list[dict[str, Any]], joined: list[dict[str, Any]], reference: str) -> Any:
+    there = {point["estimator"] for point in points}
+    names = [*(name for name in _COLOURS if name in there), *sorted(there - _COLOURS.keys())]
+    colours = {name: _COLOURS.get(name, SOFT) for name in names}
+    ends = [min(point["paths"] for point in points), max(point["paths"] for point in points)]
     ticks = [digit * 10**power for power in range(1, 9) for digit in (1, 3)]
-    scale = altair.Scale(domain=names, range=[_COLOURS[name] for name in names])
-    base = altair.Chart(data(points)).encode(
-        x=altair.X(
-            "paths:Q",
-            title="continuations or rollouts of the fit",
-            scale=altair.Scale(type="log", nice=False, padding=24),
-            axis=altair.Axis(format="~s", values=ticks),
-        ),
-        color=altair.Color("estimator:N", scale=scale, legend=altair.Legend(title=None)),
+    x = altair.X(
+        "paths:Q",
+        title="continuations or rollouts of the fit",
+        scale=altair.Scale(type="log", nice=False, padding=_MARGIN, domain=_widened(*ends)),
+        axis=altair.Axis(format="~s", values=ticks),
     )
+    base = altair.Chart(data(points)).encode(x=x, color=colour("estimator", colours, names, legend=True))
     zero = altair.Chart(data([{"none": 0}])).mark_rule(stroke=INK, strokeWidth=1).encode(y="none:Q")
     bars = base.mark_rule(strokeWidth=2.5, strokeCap="round").encode(
-        y=altair.Y("low:Q", title=f"gain over {card.reference}"), y2="high:Q"
+        y=altair.Y("low:Q", title=f"gain over {reference}"), y2="high:Q"
     )
-    dots = base.mark_point(filled=True, size=90, opacity=1).encode(y="gain:Q")
-    caption = f"Paired gain over {card.reference} with its 95 % interval, over what the fit took."
-    return figure((zero + bars + dots).properties(width=WIDTH - 70, height=240), caption)
+    dots = base.mark_point(filled=True, size=55, opacity=1).encode(y="gain:Q")
+    line = base.mark_line(strokeWidth=1.5, strokeOpacity=0.55).encode(y="gain:Q").properties(data=data(joined))
+    layers = zero + line + bars + dots if joined else zero + bars + dots
+    return layers.properties(width=PLOT, height=240)
+
+
+def _widened(low: float, high: float) -> list[float]:
+    """A range of prices, at least so wide that a tick falls into it."""
+    wider = max(1.0, math.sqrt(_NARROWEST * low / high))
+    return [low / wider, high * wider]
