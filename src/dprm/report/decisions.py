@@ -8,23 +8,34 @@ import altair
 
 from dprm.evaluate.card import Card
 from dprm.evaluate.replays import TENTHS, Parting
-from dprm.report.charts import WIDTH, colour, data, figure
+from dprm.report.charts import PLOT, colour, data, figure
 from dprm.report.maps import grid_map
 from dprm.report.parts import Figure, Section, Table
 
 
 def decisions(card: Card, colours: dict[str, str]) -> Section | None:
-    """The section, or None for a card without partings."""
+    """The section, or None for a card without partings; an order that never parts from the reference has no map."""
     if not card.partings:
         return None
-    maps = [_moved_map(name, parting, card.reference, colours[name]) for name, parting in card.partings.items()]
+    moving = {name: parting for name, parting in card.partings.items() if _parts(parting)}
+    maps = [_moved_map(name, parting, card.reference, colours[name]) for name, parting in moving.items()]
+    lead = (
+        f"Each order against {card.reference} on the same problem. Once two decodings have parted they see different "
+        "canvases: a reveal at another step is a difference, not always a choice."
+    )
+    if never := [name for name in card.partings if name not in moving]:
+        lead += f" Never apart from {card.reference}, and without a map: {', '.join(never)}."
     return Section(
         "Which decisions changed",
-        f"Each order against {card.reference} on the same problem. Once two decodings have parted they see different "
-        "canvases: a reveal at another step is a difference, not always a choice.",
+        lead,
         [_together(card, colours), *maps],
         [_together_table(card, colours), _moved_table(card)],
     )
+
+
+def _parts(parting: Parting) -> bool:
+    """Whether any reveal came at another step than the reference's."""
+    return any(sum(moved) for _, moved in _rows(parting))
 
 
 def _together(card: Card, colours: dict[str, str]) -> Figure:
@@ -46,7 +57,7 @@ def _together(card: Card, colours: dict[str, str]) -> Figure:
             ),
             color=colour("order", colours, list(card.partings), legend=True),
         )
-        .properties(width=WIDTH - 70, height=200)
+        .properties(width=PLOT, height=200)
     )
     return figure(lines, f"Share of problems whose every decision so far was that of {card.reference}.")
 
@@ -68,7 +79,9 @@ def _rows(parting: Parting) -> list[tuple[list[int], list[int]]]:
 def _together_table(card: Card, colours: dict[str, str]) -> Table:
     columns = ["order", *(f"{100 * tenth // TENTHS} %" for tenth in range(TENTHS + 1))]
     rows = [[name, *map(str, parting.together)] for name, parting in card.partings.items()]
-    return Table(f"Problems still together with {card.reference}, of {card.count}, by progress", columns, rows, colours)
+    return Table(
+        f"Problems still together with {card.reference}, of {card.count:,}, by progress", columns, rows, colours
+    )
 
 
 def _moved_table(card: Card) -> Table:

@@ -13,15 +13,19 @@ def replay(card: Card, colours: dict[str, str]) -> Section | None:
     """The section, or None for a card without recordings."""
     if card.replays is None or not card.replays.problems:
         return None
-    problems = [
-        {order: _unpacked(run, card.replays) for order, run in problem.items()} for problem in card.replays.problems
-    ]
+    # A card may have recorded fewer orders than it compares.
+    recorded = [order for order in card.replays.problems[0] if order in card.arms]
+    if not recorded:
+        return None
+    beside = card.reference if card.reference in recorded else recorded[0]
     content = {
-        "reference": card.reference,
-        "other": _worth_seeing(card),
+        "reference": beside,
+        "other": _worth_seeing(card, [order for order in recorded if order != beside] or [beside]),
         "columns": card.replays.columns,
-        "colours": {order: colours[order] for order in card.arms if order in problems[0]},
-        "problems": problems,
+        "colours": {order: colours[order] for order in recorded},
+        "problems": [
+            {order: _unpacked(problem[order], card.replays) for order in recorded} for problem in card.replays.problems
+        ],
     }
     return Section(
         "Replay",
@@ -31,9 +35,8 @@ def replay(card: Card, colours: dict[str, str]) -> Section | None:
     )
 
 
-def _worth_seeing(card: Card) -> str:
-    """The order beside the reference at first: the learned one that earns most, where there is one."""
-    others = [name for name in card.arms if name != card.reference] or [card.reference]
+def _worth_seeing(card: Card, others: list[str]) -> str:
+    """Of some orders, the one to see first: the learned one that earns most, where there is one."""
     learned = [name for name in others if card.arms[name].policy is not None and card.arms[name].ablates is None]
     return max(learned, key=lambda name: card.arms[name].mean) if learned else others[0]
 
