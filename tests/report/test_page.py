@@ -4,6 +4,7 @@ import dataclasses
 import json
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,27 +12,17 @@ from typer.testing import CliRunner
 
 import dprm
 from dprm.cli import app
-from dprm.evaluate.card import Card
-from dprm.evaluate.compare import compare
 from dprm.order.basis import names
 from dprm.order.files import read_tensors, write_tensors
 from dprm.order.head import Head, HeadShape
-from dprm.report.colours import COUNT, order_colours
-from dprm.report.page import page
+from dprm.report.page import LARGEST, page
 from dprm.report.pareto import front
-from dprm.report.replay import replay
+from dprm.report.readme import cards_in, studies_in
 from dprm.report.runs import Learned, Run, read_run
 from dprm.report.visible import all_visible, visible
 from tests.draws import taught
-from tests.toy_host import ToyHost
 
-HOST = ToyHost()
-ORDERS = {"confidence": dprm.Order(), "random": dprm.Order(signal="random")}
-
-
-@pytest.fixture(scope="module")
-def card() -> Card:
-    return compare(HOST, HOST.problems("test", 24), ORDERS, command="dprm compare toy")[0]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -108,18 +99,6 @@ def test_fits_are_shown_over_what_they_took(card):
     assert headings(dataclasses.replace(several, arms=one)) == ["Comparison"]
 
 
-def test_a_replay_opens_with_the_learned_order_that_earns_most(card):
-    random = card.arms["random"]
-    learned = {
-        name: dataclasses.replace(random, policy="0" * 16, mean=mean, ablates=ablated)
-        for name, mean, ablated in (("weak", 0.2, None), ("best", 0.6, None), ("best, shuffled", 0.9, "best"))
-    }
-    colours = dict.fromkeys((*card.arms, *learned), "red")
-    opened = replay(dataclasses.replace(card, arms={**card.arms, **learned}), colours)
-    assert opened.replay["other"] == "best"
-    assert replay(card, colours).replay["other"] == "random"
-
-
 def test_the_page_needs_nothing_from_outside(html):
     assert len(html) < 3_000_000
     for tag, attributes in Elements(html).opened:
@@ -134,6 +113,13 @@ def test_a_page_that_would_be_too_large_is_refused(card, monkeypatch):
     monkeypatch.setattr("dprm.report.page.LARGEST", 10_000)
     with pytest.raises(ValueError, match=r"1 runs has [\d,]+ bytes, more than 10,000"):
         page([Run("toy", card)])
+
+
+@pytest.mark.slow
+def test_all_committed_results_and_policies_fit_on_one_page_with_room_to_spare():
+    found = [*cards_in(ROOT / "results"), *studies_in(ROOT / "results")]
+    paths = [*(ROOT / "results" / name for name in found), *(ROOT / "weights").glob("*.dprm")]
+    assert len(page([read_run(path) for path in paths]).encode()) < 0.8 * LARGEST
 
 
 def test_nothing_a_host_writes_becomes_markup(hostile_page):
@@ -156,14 +142,6 @@ def test_text_that_only_shows_is_left_alone(text):
 def test_marks_that_act_are_written_out_in_keys_and_values():
     assert visible("a\u202eb\x00\n\ud800") == "a⟨U+202E⟩b⟨U+0000⟩⏎⟨U+D800⟩"
     assert all_visible({"\u200f": ["\x07", 1, None]}) == {"⟨U+200F⟩": ["⟨U+0007⟩", 1, None]}
-
-
-def test_an_order_has_one_colour_and_the_reference_is_neutral(card):
-    many = dataclasses.replace(card, reference="z", arms=dict.fromkeys("abcdefghijkz", card.arms["random"]))
-    colours = order_colours([Run("one", many), Run("two", card)])
-    assert colours["z"] == "var(--order-0)"
-    assert list(colours.values()).count("var(--order-0)") == 1
-    assert set(colours.values()) == {f"var(--order-{index})" for index in range(COUNT)}
 
 
 def test_a_policy_shows_its_cells_and_several_show_the_radius_over_time():

@@ -35,8 +35,7 @@ _HERE = Path(__file__).parent
 
 def page(runs: list[Run], title: str = "Which position next?") -> str:
     """The report of some runs as HTML; ValueError where it would be larger than a page may be."""
-    colours = order_colours(runs)
-    articles = [_article(run, colours) for run in runs]
+    articles = [_article(run, colours) for run, colours in zip(runs, order_colours(runs))]
     script = (_HERE / "replay.js").read_text()
     environment = Environment(
         loader=FileSystemLoader(_HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -69,7 +68,7 @@ def _of_card(name: str, card: Card, colours: dict[str, str]) -> Article:
     sections = [part(card, colours) for part in parts]
     facts = {
         "host": card.host,
-        "problems": f"{card.count} of {card.split}",
+        "problems": f"{card.count:,} of {card.split}",
         "positions a step": card.budget,
         "reference": card.reference,
         "seed": str(card.seed),
@@ -87,7 +86,7 @@ def _of_card(name: str, card: Card, colours: dict[str, str]) -> Article:
 
 def _of_study(name: str, study: Study, colours: dict[str, str]) -> Article:
     sections = [passing(study, colours), trainings(study, colours)]
-    facts = {"host": study.host, "problems": f"{study.count} of {study.split}", "seed": str(study.seed)}
+    facts = {"host": study.host, "problems": f"{study.count:,} of {study.split}", "seed": str(study.seed)}
     provenance = {
         "command": study.command,
         **{f"problems, {part}": digest for part, digest in study.problems.items()},
