@@ -1,5 +1,6 @@
 """`dprm audit`, as a person meets it."""
 
+import dataclasses
 import json
 
 import pytest
@@ -34,6 +35,40 @@ def test_a_card_is_judged_with_its_evidence(card, tmp_path):
     said = json.loads(runner.invoke(app, ["audit", str(tmp_path / "card.json"), "--json"]).stdout)
     assert said["verdict"] == card.verdict["verdict"]
     assert said["cards"]["card.json"]["evidence"] == card.verdict["evidence"]
+
+
+def lines_of(path):
+    return [line.strip(" ·") for line in runner.invoke(app, ["audit", str(path)]).output.splitlines() if line]
+
+
+def test_many_orders_are_told_of_in_one_line(card, tmp_path):
+    learned = card.arms["learned"]
+    shares = {"sparse": (0.25, 1.0), "late": (0.5, 0.0)} | {f"seed {seed}": (0.25, 0.0) for seed in range(6)}
+    for name, (late_low, unready_low) in shares.items():
+        known = {**learned.diagnostics, "late_low": late_low, "unready_low": unready_low}
+        card.arms[name] = dataclasses.replace(learned, diagnostics=known)
+    card.arms["learned"].diagnostics.update(late_low=0.25, unready_low=0.0)
+    card.arms["confidence"].diagnostics["late_low"] = 0.25
+    card.save(tmp_path / "many.json")
+    lines = lines_of(tmp_path / "many.json")
+    assert "late reveals in low-confidence bins: confidence 25.0%, late 50.0%, 25.0% for the other 8" in lines
+    assert [line for line in lines if "not ready" in line] == [
+        "low-confidence reveals that are not ready: sparse 100.0%, 0.0% for the other 8"
+    ]
+    card.arms["sparse"].diagnostics["unready_low"] = 0.0
+    card.save(tmp_path / "many.json")
+    assert "low-confidence reveals that are not ready: 0.0% for all 9" in lines_of(tmp_path / "many.json")
+
+
+def test_few_orders_are_named(card, tmp_path):
+    card.arms["learned"].diagnostics["unready_low"] = 0.125
+    card.save(tmp_path / "few.json")
+    assert "low-confidence reveals that are not ready: learned 12.5%" in lines_of(tmp_path / "few.json")
+
+
+def test_the_verdict_on_a_card_is_said_once(card, tmp_path):
+    said = f"{card.verdict['verdict']}, {card.verdict['reason']}"
+    assert sum(said in line for line in lines_of(tmp_path / "card.json")) == 1
 
 
 def test_a_host_is_judged_by_its_cards(card, tmp_path):

@@ -75,7 +75,7 @@ def test_shuffled_values_that_do_as_well_mean_aliasing():
     assert gains_too.verdict == "fall back"
     worse = judge(card(dprm=GAIN, **shuffled(-0.01, -0.03, 0.04, 0.02)))
     assert worse.verdict == "apply"
-    assert "shuffled values: -0.010; the policy is +0.040 [+0.020, +0.060] above it" in worse.evidence
+    assert "shuffled values: difference -0.010; the policy minus it +0.040 [+0.020, +0.060]" in worse.evidence
 
 
 def test_ablations_and_signals_are_not_policies():

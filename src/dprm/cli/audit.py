@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 RESULTS = Path(__file__).parents[3] / "results"
 _COLOURS = {"apply": "green", "fall back": "yellow", "do not promote": "red", "report rollout cost": "cyan"}
+
+# More orders than this are not named one by one.
+_LISTED = 5
 
 
 def audit(
@@ -95,29 +99,42 @@ def _show(what: str, cards: dict[str, Card], verdict: Verdict, each: dict[str, V
     from rich.markup import escape
 
     console = Console(soft_wrap=True, highlight=False)
-    for name, one in each.items():
+    for place, (name, one) in enumerate(each.items()):
         card = cards[name]
+        if place:
+            console.print()
         console.print(f"[bold]{escape(name)}[/]: {card.count:,} problems of {card.split}, budget {escape(card.budget)}")
         about = "" if one.arm is None else f"{escape(one.arm)}: "
         console.print(f"  {about}[{_COLOURS[one.verdict]}]{one.verdict}[/], {escape(one.reason)}")
         for line in [*one.evidence, *_diagnostics(card)]:
             console.print(f"  · {escape(line)}")
-        console.print()
-    colour = _COLOURS[verdict.verdict]
-    console.print(f"[bold]{escape(what)}: [{colour}]{verdict.verdict}[/][/], {escape(verdict.reason)}")
+    if list(each) != [Path(what).name]:  # A card alone has said it already.
+        colour = _COLOURS[verdict.verdict]
+        console.print(f"\n[bold]{escape(what)}: [{colour}]{verdict.verdict}[/][/], {escape(verdict.reason)}")
 
 
 def _diagnostics(card: Card) -> list[str]:
     """What the card knows about selections and outputs, a line each."""
     lines = []
-    whole = {name: arm for name, arm in card.arms.items() if arm.ablates is None and "late_low" in arm.diagnostics}
-    if whole:
-        listed = ", ".join(f"{name} {arm.diagnostics['late_low']:.1%}" for name, arm in whole.items())
-        lines.append(f"late reveals in low-confidence bins: {listed}")
-    for name, arm in whole.items():
-        if arm.diagnostics.get("unready_low") is not None:
-            lines.append(f"{name}: {arm.diagnostics['unready_low']:.1%} of its low-confidence reveals are not ready")
+    whole = {name: arm.diagnostics for name, arm in card.arms.items() if arm.ablates is None}
+    late = {name: known["late_low"] for name, known in whole.items() if "late_low" in known}
+    unready = {name: known["unready_low"] for name, known in whole.items() if known.get("unready_low") is not None}
+    if late:
+        lines.append(f"late reveals in low-confidence bins: {_named(late, card.reference)}")
+    if unready:
+        lines.append(f"low-confidence reveals that are not ready: {_named(unready, card.reference)}")
     if outputs := card.notes.get("outputs"):
         same, distinct = outputs["identical"], outputs["distinct"]
         lines.append(f"all orders end alike in {same:.1%} of the problems; {distinct:.2f} different outputs a problem")
     return lines
+
+
+def _named(shares: dict[str, float], reference: str) -> str:
+    """Every order's share in one line; of many orders, those with the most frequent share are counted, not named."""
+    shown = {name: f"{share:.1%}" for name, share in shares.items()}
+    counts = Counter(share for name, share in shown.items() if name != reference)
+    if len(shown) <= _LISTED or len(counts) == len(shown):
+        return ", ".join(f"{name} {share}" for name, share in shown.items())
+    frequent, count = counts.most_common(1)[0]
+    named = [f"{name} {share}" for name, share in shown.items() if name == reference or share != frequent]
+    return ", ".join([*named, f"{frequent} for {'the other' if named else 'all'} {count}"])

@@ -164,7 +164,7 @@ def _evidence(card: Card, name: str, tries: int) -> Iterator[str]:
     for title, other in card.arms.items():
         if other.ablates == name and other.gap is not None:
             gap = f"{other.gap:+.3f} [{other.gap_low:+.3f}, {other.gap_high:+.3f}]"
-            yield f"{title.removeprefix(f'{name}, ')}: {other.delta:+.3f}; the policy is {gap} above it"
+            yield f"{title.removeprefix(f'{name}, ')}: difference {other.delta:+.3f}; the policy minus it {gap}"
     yield f"model calls a problem: {arm.nfe:.1f}, {card.reference} {card.arms[card.reference].nfe:.1f}"
     for control in _controls(card, arm):
         yield f"{control.fit['control']}: mean {control.mean:.3f} at {control.nfe:.1f} calls, the policy {arm.mean:.3f}"
