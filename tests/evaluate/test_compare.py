@@ -122,8 +122,30 @@ def test_prompt_local_values_are_reported_with_what_they_cost():
     from dprm.fit import MonteCarlo
 
     host = ToyHost()
-    card, _ = compare(host, host.problems("test", 70), {"confidence": dprm.Order()}, local=MonteCarlo(moments=(0.0,)))
+    local = {"montecarlo": MonteCarlo(moments=(0.0,))}
+    card, _ = compare(host, host.problems("test", 70), {"confidence": dprm.Order()}, local=local)
     arm = card.arms["montecarlo"]
     assert (arm.mean, arm.delta) == (1.0, 1.0)
     assert arm.nfe == 1 + 4 * 3 + 3
     assert card.verdict["verdict"] == "report rollout cost"
+
+
+def test_prompt_local_values_are_not_asked_twice(tmp_path):
+    from dprm.fit import MonteCarlo
+
+    problems, orders = HOST.problems("test", 70), {"confidence": dprm.Order()}
+    ran: list[tuple[str, int]] = []
+
+    def run(setting):
+        ran.clear()
+        card, _ = compare(
+            HOST, problems, orders, local={"asked": setting}, folder=tmp_path, on_batch=lambda *a: ran.append(a)
+        )
+        return card.arms["asked"].mean
+
+    first = run(MonteCarlo(moments=(0.0,)))
+    assert ran[-2:] == [("asked", 64), ("asked", 70)]
+    assert run(MonteCarlo(moments=(0.0,))) == first
+    assert ran == []
+    run(MonteCarlo(moments=(0.0,), candidates=2))
+    assert [name for name, _ in ran] == ["asked", "asked"]

@@ -7,7 +7,7 @@ import torch
 
 import dprm
 from dprm.evaluate.protocol import settle
-from dprm.fit import Branched, Branching, estimator
+from dprm.fit import Branched, Branching, MonteCarlo, estimator
 from dprm.order import Stats
 from tests.toy_host import ToyHost
 
@@ -58,11 +58,28 @@ def test_values_that_do_not_transfer_are_not_tried(tmp_path):
     assert "explain nothing" in account.refused["bad"]
 
 
+def test_values_asked_prompt_by_prompt_are_taken_only_where_no_others_are(tmp_path):
+    asked = MonteCarlo(moments=(0.0,)).fit(HOST, SELECT, tmp_path / "m.dprm")
+    guidances = {"branched": (4.0,), "worthless": (1.0,), "montecarlo": (10.0,)}
+    both = {"branched": fitted(tmp_path), "montecarlo": asked}
+    policy, account = settle(HOST, SELECT, both, guidances)
+    assert [setting.delta for setting in account.settings] == [1.0, 1.0]
+    assert account.taken is not None
+    assert account.taken.policy == "branched"
+    policy, account = settle(HOST, SELECT, {"worthless": worthless(), "montecarlo": asked}, guidances, folder=tmp_path)
+    assert account.taken is not None
+    assert (account.taken.policy, account.taken.calls, account.host_calls) == ("montecarlo", 16.0, 4.0)
+    assert (policy.guidance, policy.notes["estimator"]) == (10.0, "montecarlo")
+    assert "montecarlo at guidance 10: +1.0000 [+1.0000, +1.0000], 16.0 calls a problem instead of 4.0" in (
+        account.lines()
+    )
+
+
 def test_a_gain_too_small_to_see_asks_for_more_problems():
     from dprm.evaluate.protocol import Account, Setting
 
-    small = Setting("head", 10.0, 0.51, 0.01, -0.02, 0.04, 5000)
-    account = Account("toy", 400, "", 0.5, None, (small,))
+    small = Setting("head", 10.0, 0.51, 0.01, -0.02, 0.04, 5000, 4.0)
+    account = Account("toy", 400, "", 0.5, 4.0, None, (small,))
     assert account.lines()[-1] == "to see a gain of +0.0100 takes about 5000 problems: raise --select"
 
 

@@ -11,11 +11,12 @@ from dprm.evaluate.compare import compare
 from dprm.fit.branched import Branched, credited, transfer
 from dprm.fit.branches import Branches
 from dprm.fit.branching import Branching
+from dprm.fit.cost import Cost
 from dprm.fit.head import HeadFit, cautious
 from dprm.fit.leaning import Leaning
 from dprm.fit.teaching import teach
 from dprm.order.basis import LEFT, echoes, names
-from dprm.order.head import Head, HeadShape
+from dprm.order.head import Head, HeadShape, Sight
 from dprm.order.pace import TURNS
 from tests.toy_host import ToyHost
 
@@ -136,10 +137,13 @@ def test_branches_survive_a_file(tmp_path):
 
 def test_held_out_problems_are_whole():
     branches = BRANCHING.collect(HOST, HOST.problems("fit", 40), dprm.Order())
-    learned, judged = branches.held_out(0.3)
-    assert len(learned) + len(judged) == len(branches)
-    assert not set(learned.group.tolist()) & set(judged.group.tolist())
-    assert 0 < len(judged) < len(learned)
+    seen = []
+    for learned, judged in branches.folds(3):
+        assert len(learned) + len(judged) == len(branches)
+        assert not set(learned.group.tolist()) & set(judged.group.tolist())
+        assert 0 < len(judged) < len(learned)
+        seen += judged.group.tolist()
+    assert sorted(seen) == sorted(branches.group.tolist())
 
 
 def test_credit_is_the_difference_and_the_native_choice_has_none():
@@ -156,6 +160,38 @@ def test_the_branched_table_leaves_the_wrong_order(tmp_path):
     assert int(policy.notes["branches"]) > 0
     assert int(policy.notes["calls"]) > 0
     assert float(policy.notes["explained"]) > 0.3
+
+
+@pytest.mark.parametrize(("paying", "shape"), [("state", (1, 1, 2)), ("late state", (2, 1, 2)), ("bin", (1, 4, 1))])
+def test_cells_are_as_rich_as_other_problems_bear_out(tmp_path, monkeypatch, paying, shape):
+    """What pays is known here, but for luck: the cells keep what it depends on and drop the rest."""
+    draw = torch.Generator().manual_seed(0)
+    states, length = 600, 4
+    confidence, progress = torch.rand(states, length, generator=draw), torch.rand(states, generator=draw)
+    aux = torch.randint(2, (states, length), generator=draw)
+    place = torch.rand(states, length, generator=draw).argsort(1)
+    worth = {"state": aux, "late state": aux * (progress >= 0.5).unsqueeze(1), "bin": (confidence * 4).floor() == 2}
+    gain = worth[paying].float().gather(1, place)
+    luck = 0.5 * torch.randn(states, 2, generator=draw)
+    plain = torch.zeros(states, length)
+    sight = Sight(plain, confidence, plain, plain, plain == 0, progress, torch.ones(states), aux)
+    branches = Branches(
+        sight=sight,
+        group=torch.arange(states) // 3,
+        native=place[:, 0],
+        alternative=place[:, 1:3],
+        kept=torch.ones(states, 2, dtype=torch.bool),
+        gain=(gain[:, 1:3] - gain[:, :1] + luck).clamp(-1, 1),
+        cost=Cost(),
+    )
+    monkeypatch.setattr(Branching, "collect", lambda *given: branches)
+    host = ToyHost()
+    host.aux_states = 2
+    policy = Branched(phases=2, bins=4).fit(host, host.problems("fit", 1), tmp_path / "p.dprm")
+    assert policy.cells.shape == shape
+    tried = dict(entry.split(": ") for entry in policy.notes["grids"].split(", "))
+    assert len(tried) == 6
+    assert float(tried[" × ".join(map(str, shape))]) > 0.9 * max(map(float, tried.values())) > 0.1
 
 
 def head_fit(**others):
@@ -258,8 +294,8 @@ def test_a_head_that_was_taught_nothing_is_the_hosts_order():
 def test_a_table_of_noise_does_not_transfer():
     problems = HOST.problems("fit", 200)
     branches = BRANCHING.collect(HOST, problems, dprm.Order())
-    order = dprm.Order(phases=4, baseline="none", reward_range=(-1.0, 1.0))
-    assert transfer(branches, order) > 0.3
+    cells = dprm.Order(phases=4).cells
+    assert transfer(branches, cells, 1.0, (-1.0, 1.0)) > 0.3
     noise = torch.randn(branches.gain.shape, generator=torch.Generator().manual_seed(0)).clamp(-1, 1)
     branches.gain = torch.where(branches.kept, noise, 0.0)
-    assert transfer(branches, order) < 0.02
+    assert transfer(branches, cells, 1.0, (-1.0, 1.0)) < 0.02

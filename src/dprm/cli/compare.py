@@ -13,6 +13,7 @@ from dprm.cli.failure import clear_errors
 if TYPE_CHECKING:
     import dprm
     from dprm.evaluate.card import Card
+    from dprm.fit.montecarlo import MonteCarlo
 
 SIGNALS = "confidence,random,entropy,margin"
 
@@ -61,16 +62,18 @@ def compare(
 
     from dprm.evaluate.ablations import with_ablations
     from dprm.evaluate.compare import compare as run
-    from dprm.fit import MonteCarlo
+    from dprm.fit.montecarlo import MONTE_CARLO, MonteCarlo
     from dprm.hosts import load
 
     with clear_errors("compare"):
         chosen = load(host, device, compiled)
         if difficulty is not None:
             chosen = chosen.at(difficulty)
-        arms, fits = _orders(orders, policy or [], host)
+        arms, local, fits = _orders(orders, policy or [], host, width, seed)
+        if montecarlo:
+            local[MONTE_CARLO] = MonteCarlo(candidates=montecarlo, width=width, seed=seed)
         reference = next(iter(arms))
-        arms, ablates = with_ablations(arms, list(fits) if ablate else [], seed)
+        arms, ablates = with_ablations(arms, [name for name in fits if name in arms] if ablate else [], seed)
         if problems is None:
             posed, name = chosen.problems(split, limit, seed), split
         else:
@@ -79,7 +82,7 @@ def compare(
             for line in left_out:
                 typer.echo(f"left out: {problems}, {line}", err=True)
         with Progress(console=Console(stderr=True), transient=True) as bar:
-            tasks = {arm: bar.add_task(arm, total=len(posed)) for arm in arms}
+            tasks = {arm: bar.add_task(arm, total=len(posed)) for arm in (*arms, *local)}
 
             def on_batch(arm: str, done: int) -> None:
                 if arm not in tasks:
@@ -100,7 +103,7 @@ def compare(
                 fits=fits,
                 ablates=ablates,
                 best_of=best_of,
-                local=MonteCarlo(candidates=montecarlo, width=width, seed=seed) if montecarlo else None,
+                local=local,
                 on_batch=on_batch,
             )
         if difficulty is not None:
@@ -113,11 +116,14 @@ def compare(
         show(card)
 
 
-def _orders(names: str, policies: list[Path], host: str) -> tuple[dict[str, dprm.Order], dict[str, dict[str, str]]]:
-    """The orders by name, and for those of a policy what it says of its fit."""
+def _orders(
+    names: str, policies: list[Path], host: str, width: int | None, seed: int
+) -> tuple[dict[str, dprm.Order], dict[str, MonteCarlo], dict[str, dict[str, str]]]:
+    """The orders by name, those whose values are asked prompt by prompt, and what policies say of their fit."""
     import dprm
+    from dprm.fit.montecarlo import MonteCarlo, is_local
 
-    fits = {}
+    fits, local = {}, {}
     arms = {name.strip(): dprm.Order(signal=name.strip()) for name in names.split(",")}
     for path in policies:
         stored = dprm.Policy.load(path)
@@ -125,9 +131,12 @@ def _orders(names: str, policies: list[Path], host: str) -> tuple[dict[str, dprm
         if fitted_for != host:
             raise ValueError(f"{path} was fitted for host {fitted_for}, not {host}: fit one with `dprm fit {host}`")
         name = "dprm" if path.stem == host else path.stem
-        arms[name] = dprm.Order.from_policy(stored, rule="top_m")
+        if is_local(stored) and stored.guidance > 0:
+            local[name] = MonteCarlo.of_policy(stored, width=width, seed=seed)
+        else:
+            arms[name] = dprm.Order.from_policy(stored, rule="top_m")
         fits[name] = stored.notes
-    return arms, fits
+    return arms, local, fits
 
 
 def show(card: Card) -> None:

@@ -13,7 +13,7 @@ from dprm.cli.failure import clear_errors
 def fit(
     host: Annotated[str, typer.Argument(help="A host of `dprm hosts`.")],
     estimator: Annotated[
-        str, typer.Option(help="head, leaning, branched, onpolicy or policy_gradient; several with commas.")
+        str, typer.Option(help="head, leaning, branched, onpolicy, montecarlo or policy_gradient; several with commas.")
     ] = "head",
     paths: Annotated[
         int, typer.Option(min=64, help="Continuations or rollouts that each estimator may take: the price of the fit.")
@@ -42,7 +42,8 @@ def fit(
 
     `head` and `branched` force alternatives at states that the decoder visits and credit the difference; `leaning` is
     where a `head` starts, the host's order leaning on one feature, such as left to right; `onpolicy` is the paper's
-    Algorithm 1; `policy_gradient` the peer. A setting is taken over the host's own order only if its paired
+    Algorithm 1; `montecarlo` asks continuations of every prompt and pays for them there, so it is taken only where
+    nothing else is; `policy_gradient` is the peer. A setting is taken over the host's own order only if its paired
     interval, corrected for all that was tried, is above 0. An interrupted fit goes on where it was. Beside the policy
     lies the account of the choice (.account.json). Look at `test` once, with `dprm compare`.
     """

@@ -43,6 +43,8 @@ def _print(stored: Policy) -> None:
     from rich.markup import escape
     from rich.table import Table
 
+    from dprm.fit.montecarlo import is_local
+
     console = Console()
     facts = Table.grid(padding=(0, 2))
     for name, value in {**stored.header, "digest": stored.digest}.items():
@@ -51,6 +53,9 @@ def _print(stored: Policy) -> None:
     console.print(facts)
     if stored.head is not None:
         _print_head(console, stored.head)
+        return
+    if is_local(stored):
+        console.print("\nIt has no values of its own: they are asked of continuations of every prompt, and cost calls.")
         return
     support = stored.table.support.view(stored.cells.shape)
     ready = float((support >= stored.gate.ready).double().mean())

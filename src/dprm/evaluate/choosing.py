@@ -2,11 +2,12 @@
 
 Of k settings the one with the largest paired mean is taken among those whose paired interval, at the level 1 − 0.05/k,
 is above 0. Otherwise none is, and the host's own order stays: the best of several means is above 0 by chance alone.
+Settings that cost more model calls come last: one is taken only where no other is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -24,14 +25,24 @@ class Chosen:
     intervals: dict[str, Interval]
 
 
-def choose(rewards: Mapping[str, Tensor], control: Tensor, resamples: int = 5000, seed: int = 0) -> Chosen:
-    """Choose among settings by their rewards [n] on the select split, paired with those of the host's order."""
+def choose(
+    rewards: Mapping[str, Tensor],
+    control: Tensor,
+    resamples: int = 5000,
+    seed: int = 0,
+    costly: Collection[str] = (),
+) -> Chosen:
+    """Choose among settings by their rewards [n] on the select split, paired with those of the host's order.
+
+    Args:
+        costly: the settings that come last.
+    """
     if not rewards:
         raise ValueError("rewards is empty: there is no setting to choose from")
     level = 1 - 0.05 / len(rewards)
     found = {name: paired_interval(reward, control, resamples, level, seed) for name, reward in rewards.items()}
     passing = [name for name, interval in found.items() if interval.above_zero]
-    return Chosen(max(passing, key=lambda name: found[name].estimate, default=None), found)
+    return Chosen(max(passing, key=lambda name: (name not in costly, found[name].estimate), default=None), found)
 
 
 def problems_needed(gain: float, variance: float, power: float = 0.8, tries: int = 1) -> int:

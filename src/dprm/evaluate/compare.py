@@ -7,7 +7,7 @@ but for the seconds, which are measured.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -18,8 +18,8 @@ from dprm.evaluate.controls import best
 from dprm.evaluate.diagnostics import terminal_sensitivity
 from dprm.evaluate.measure import measure
 from dprm.evaluate.replays import partings, replays
-from dprm.evaluate.verdict import MONTE_CARLO, judge
-from dprm.fit.montecarlo import MonteCarlo
+from dprm.evaluate.verdict import judge
+from dprm.fit.montecarlo import MONTE_CARLO, MonteCarlo
 from dprm.order import Order
 from dprm.order.counts import CountRule
 from dprm.order.files import read_tensors, write_tensors
@@ -45,7 +45,7 @@ def compare(
     ablates: dict[str, str] | None = None,
     best_of: int = 1,
     temperature: float = 1.0,
-    local: MonteCarlo | None = None,
+    local: Mapping[str, MonteCarlo] | None = None,
     on_batch: Callable[[str, int], None] | None = None,
 ) -> tuple[Card, dict[str, Rollout]]:
     """Decode all problems under every order.
@@ -55,7 +55,7 @@ def compare(
         folder: where finished batches are kept; None keeps none.
         fits: for learned orders, what their policies say of their fit. ablates: see `with_ablations`.
         best_of: add the best of so many paths of the reference, all but the first with tokens drawn at `temperature`.
-        local: add an order whose values are asked of continuations of the canvas itself, and paid for in model calls.
+        local: add the reference with values asked of continuations of each canvas, and paid for in model calls.
         on_batch: called with (order, problems done).
     """
     if reference not in orders:
@@ -71,9 +71,9 @@ def compare(
             paths.append(decoding.rollout(f"{reference}, path {path}", orders[reference], temperature, path))
         control = f"{reference}, best of {best_of}"
         found[control], fits[control] = best(paths), {"control": control}
-    if local is not None:
-        found[MONTE_CARLO] = local.answer(host, problems, orders[reference], rows)
-        fits[MONTE_CARLO] = {"estimator": MONTE_CARLO, "setting": repr(local)}
+    for name, asking in (local or {}).items():
+        found[name] = decoding.rollout(name, orders[reference], local=asking)
+        fits.setdefault(name, {"estimator": MONTE_CARLO, "setting": repr(asking)})
     card = Card(
         host=host.name,
         split=split,
@@ -109,46 +109,65 @@ class _Decoding:
     folder: Path | None
     on_batch: Callable[[str, int], None] | None
 
-    def rollout(self, name: str, order: Order, temperature: float | None = None, path: int = 0) -> Rollout:
+    def rollout(
+        self,
+        name: str,
+        order: Order,
+        temperature: float | None = None,
+        path: int = 0,
+        local: MonteCarlo | None = None,
+    ) -> Rollout:
         """All problems; other paths than 0 have random numbers of their own."""
-        kept = self._kept(name, order, temperature, path)
+        identity = self._identity(order, temperature, path, local)
+        kept = self._kept(name, identity)
         done = sum(len(part.reward) for part in kept)
-        for _, part in batches(
-            self.host,
-            self.problems[done:],
-            order,
-            budget=self.budget,
-            temperature=temperature,
-            seed=mix(self.seed, path) if path else self.seed,
-            rows=self.rows,
-            denoiser=self.host.denoiser(),
-        ):
+        for part in self._parts(self.problems[done:], order, temperature, path, local):
             kept.append(part)
             done += len(part.reward)
-            self._keep(name, order, temperature, path, kept)
+            self._keep(name, identity, kept)
             if self.on_batch is not None:
                 self.on_batch(name, done)
         return Rollout.joined(kept)
 
-    def _identity(self, order: Order, temperature: float | None, path: int) -> str:
+    def _parts(
+        self, problems: Problems, order: Order, temperature: float | None, path: int, local: MonteCarlo | None
+    ) -> Iterator[Rollout]:
+        denoiser = self.host.denoiser()
+        if local is not None:
+            yield from local.batches(self.host, problems, order, self.rows, denoiser)
+            return
+        seed = mix(self.seed, path) if path else self.seed
+        for _, part in batches(
+            self.host,
+            problems,
+            order,
+            budget=self.budget,
+            temperature=temperature,
+            seed=seed,
+            rows=self.rows,
+            denoiser=denoiser,
+        ):
+            yield part
+
+    def _identity(self, order: Order, temperature: float | None, path: int, local: MonteCarlo | None) -> str:
         """What a kept batch belongs to: change anything that matters and it is another."""
         keys = hashlib.sha256(self.problems.key.cpu().numpy().tobytes()).hexdigest()
         model = getattr(self.host, "weights_digest", "")
-        setting = (keys, model, order.policy().digest, order.explore, self.budget, self.seed, temperature, path)
+        setting = [keys, model, order.policy().digest, order.explore, self.budget, self.seed, temperature, path]
+        setting += [] if local is None else [local]
         return hashlib.sha256("|".join(map(str, setting)).encode()).hexdigest()[:16]
 
     def _file(self, folder: Path, name: str) -> Path:
         return folder / f"{name.replace('/', ' ')}.rollout"
 
-    def _keep(self, name: str, order: Order, temperature: float | None, path: int, parts: list[Rollout]) -> None:
+    def _keep(self, name: str, identity: str, parts: list[Rollout]) -> None:
         if self.folder is not None:
             whole = Rollout.joined(parts)
             tensors = {field.name: getattr(whole, field.name) for field in fields(Rollout)}
-            header = {"kind": _KIND, "of": self._identity(order, temperature, path)}
-            write_tensors(self._file(self.folder, name), tensors, header)
+            write_tensors(self._file(self.folder, name), tensors, {"kind": _KIND, "of": identity})
 
-    def _kept(self, name: str, order: Order, temperature: float | None, path: int) -> list[Rollout]:
+    def _kept(self, name: str, identity: str) -> list[Rollout]:
         if self.folder is None or not self._file(self.folder, name).is_file():
             return []
         tensors, header = read_tensors(self._file(self.folder, name), _KIND)
-        return [Rollout(**tensors)] if header["of"] == self._identity(order, temperature, path) else []
+        return [Rollout(**tensors)] if header["of"] == identity else []

@@ -2,8 +2,9 @@
 
 Every setting, a policy at a guidance, decodes the select split, the same problems as the host's order. One is taken
 only if the lower end of its paired interval, corrected for the number of settings, is above 0; a policy whose values do
-not transfer to problems it has not seen is not tried at all. Otherwise guidance is 0. The account says why, and how
-many problems it would have taken to see the gain that was found.
+not transfer to problems it has not seen is not tried at all. Otherwise guidance is 0. Values that are asked prompt by
+prompt cost model calls at every decoding, so they are taken only where no policy with values of its own is. The account
+says why, and how many problems it would have taken to see the gain that was found.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from pathlib import Path
 from dprm.decode.host import Host, Problems
 from dprm.evaluate.choosing import choose, problems_needed
 from dprm.evaluate.compare import compare
+from dprm.evaluate.verdict import EQUAL_CALLS
+from dprm.fit.montecarlo import MonteCarlo, is_local
 from dprm.order import Order, Policy
 from dprm.order.files import write_whole
 
@@ -27,6 +30,7 @@ class Setting:
     Attributes:
         mean: its mean reward. delta, low, high: paired difference to the host's order, its interval corrected for the
             number of settings. needed: problems that would show this difference, if it is one; None where it is not.
+        calls: mean model calls a problem.
     """
 
     policy: str
@@ -36,6 +40,7 @@ class Setting:
     low: float
     high: float
     needed: int | None
+    calls: float
 
 
 @dataclass(frozen=True)
@@ -44,13 +49,15 @@ class Account:
 
     Attributes:
         taken: the setting, or None for the host's own order. settings: all that were tried.
-        refused: policies that were not tried, and why. count: problems of the select split. host_mean: their reward.
+        refused: policies that were not tried, and why. count: problems of the select split. host_mean, host_calls:
+            their reward and model calls under the host's own order.
     """
 
     host: str
     count: int
     problems: str
     host_mean: float
+    host_calls: float
     taken: Setting | None
     settings: tuple[Setting, ...]
     refused: Mapping[str, str] = field(default_factory=dict)
@@ -59,9 +66,11 @@ class Account:
         """For people."""
         said = [f"{self.count} problems of select; the host's own order earns {self.host_mean:.3f}"]
         for setting in self.settings:
+            more = setting.calls > EQUAL_CALLS * self.host_calls
+            price = f", {setting.calls:.1f} calls a problem instead of {self.host_calls:.1f}" if more else ""
             said.append(
                 f"{setting.policy} at guidance {setting.guidance:g}: {setting.delta:+.4f} "
-                f"[{setting.low:+.4f}, {setting.high:+.4f}]"
+                f"[{setting.low:+.4f}, {setting.high:+.4f}]{price}"
             )
         said += [f"{name}: not tried, {reason}" for name, reason in self.refused.items()]
         if self.taken is not None:
@@ -97,12 +106,15 @@ def settle(
         folder: keeps finished batches, as in `compare`.
     """
     refused = {name: reason for name, policy in policies.items() if (reason := _does_not_transfer(policy))}
-    orders, settings = {"host": Order()}, {}
+    orders, local, settings = {"host": Order()}, {}, {}
     for name, policy in policies.items():
         if name not in refused:
             for guidance in guidances[name]:
                 title = f"{name} at {guidance:g}"
-                orders[title] = Order.from_policy(policy, rule="top_m", guidance=guidance)
+                if is_local(policy):
+                    local[title] = MonteCarlo.of_policy(policy, guidance, width, seed)
+                else:
+                    orders[title] = Order.from_policy(policy, rule="top_m", guidance=guidance)
                 settings[title] = (name, guidance)
     _, found = compare(
         host,
@@ -114,25 +126,27 @@ def settle(
         seed=seed,
         rows=rows,
         folder=folder,
+        local=local,
         on_batch=on_batch,
     )
     control = found["host"].reward
     tried: dict[str, Setting] = {}
     taken = None
     if settings:
-        chosen = choose({title: found[title].reward for title in settings}, control, seed=seed)
+        chosen = choose({title: found[title].reward for title in settings}, control, seed=seed, costly=local)
         for title, (name, guidance) in settings.items():
             delta, low, high = chosen.intervals[title]
             variance = float((found[title].reward.double() - control.double()).var())
             needed = problems_needed(delta, variance, tries=len(settings)) if delta > 0 else None
-            mean = float(found[title].reward.double().mean())
-            tried[title] = Setting(name, guidance, mean, delta, low, high, needed)
+            mean, calls = (float(part.double().mean()) for part in (found[title].reward, found[title].nfe))
+            tried[title] = Setting(name, guidance, mean, delta, low, high, needed, calls)
         taken = None if chosen.setting is None else tried[chosen.setting]
     account = Account(
         host.name,
         len(problems),
         problems.digest,
         float(control.double().mean()),
+        float(found["host"].nfe.double().mean()),
         taken,
         tuple(tried.values()),
         refused,

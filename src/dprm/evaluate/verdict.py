@@ -29,14 +29,12 @@ from typing import Any
 from dprm.evaluate.ablations import SHUFFLED, ablation_name
 from dprm.evaluate.card import Arm, Card
 from dprm.fit.cost import Cost
+from dprm.fit.montecarlo import MONTE_CARLO
 
 APPLY, FALL_BACK, DO_NOT_PROMOTE, REPORT_COST = "apply", "fall back", "do not promote", "report rollout cost"
 VERDICTS = (APPLY, FALL_BACK, DO_NOT_PROMOTE, REPORT_COST)
 # Splits on which policies are made or chosen: a gain there has yet to be tested.
 CHOOSING = ("train", "fit", "select")
-# Estimators whose values belong to one prompt and are paid for at every decoding.
-MONTE_CARLO = "montecarlo"
-LOCAL = (MONTE_CARLO,)
 # More calls than this share of the reference's are a cost, not rounding.
 EQUAL_CALLS = 1.01
 # Outputs do not change if none of n does and, at 95 %, no more than this share can: 3/n, the rule of three.
@@ -130,7 +128,7 @@ def _rule(card: Card, name: str, tries: int) -> tuple[str, str]:
         return FALL_BACK, f"a gain on {card.split}, not yet tested"
     if _aliased(card, name):
         return FALL_BACK, "aliased: shuffled values do as well"
-    if arm.nfe > EQUAL_CALLS * reference.nfe or arm.fit.get("estimator") in LOCAL:
+    if arm.nfe > EQUAL_CALLS * reference.nfe or arm.fit.get("estimator") == MONTE_CARLO:
         if any(control.mean >= arm.mean for control in _controls(card, arm)):
             return FALL_BACK, "the reference does as well at equal model calls"
         return REPORT_COST, f"a gain at {arm.nfe / reference.nfe:.2f} times the model calls"

@@ -3,12 +3,17 @@
 Every alternative adds its Δ = R(alternative) − R(native) to its own cell, and every native choice a 0 to its cell: a
 value is then what taking a position of that cell instead of the order's own choice is worth, unconfounded with how easy
 the problem was. Sparse cells lean on their parents. Later rounds branch under the order as it then stands.
+
+How rich the cells should be is asked of the first round: phases, bins and the host's state are each kept or dropped,
+and of these grids the poorest is taken whose table explains, on problems that it was not made from, as much as the best
+less one standard error.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 
 from torch import Tensor
@@ -32,7 +37,7 @@ class Branched:
     Attributes:
         branching: where and how to branch.
         rounds: collections, each on the next problems of the fit split and under the order learned so far.
-        phases, bins: of the table. aux: whether its cells know the host's state.
+        phases, bins: of the richest table that is tried. aux: whether its cells know the host's state.
         beta, guidance, ready: of the Order.
     """
 
@@ -57,30 +62,37 @@ class Branched:
         if len(problems) < self.rounds:
             raise ValueError(f"problems has {len(problems)} prompts: {self.rounds} rounds need one each")
         notes = {"host": host.name, "estimator": "branched", "problems": problems.digest, "setting": repr(self)}
-        order, cost = self._start(host, path, notes)
+        order, cost, grids = self._start(host, path, notes)
         denoiser = host.denoiser()
         for turn in range(order.step, self.rounds):
             part = problems[turn * len(problems) // self.rounds : (turn + 1) * len(problems) // self.rounds]
             setting = replace(self.branching, seed=mix(self.branching.seed, turn))
             branches = setting.collect(host, part, order, denoiser)
+            if not turn:
+                shares = {each: transfer(branches, each, order.beta, order.reward_range) for each in self._grids(host)}
+                order = self._order(host, poorest(shares, int(branches.kept.sum())))
+                grids = ", ".join(f"{' × '.join(map(str, cells.shape))}: {shares[cells]:+.5f}" for cells in shares)
             order.merge(credited(branches, order.cells, order.beta, order.reward_range))
             order.step, cost = turn + 1, cost + branches.cost
-            explained = transfer(branches, order)
-            order.policy(**notes, **cost.notes(), explained=f"{explained:.5f}").save(path)
+            explained = transfer(branches, order.cells, order.beta, order.reward_range)
+            order.policy(**notes, **cost.notes(), explained=f"{explained:.5f}", grids=grids).save(path)
             if on_round is not None:
                 on_round(turn + 1, explained)
         return Policy.load(path)
 
-    def _start(self, host: Host, path: Path, notes: dict[str, str]) -> tuple[Order, Cost]:
+    def _start(self, host: Host, path: Path, notes: dict[str, str]) -> tuple[Order, Cost, str]:
         if path.is_file():
             policy = Policy.load(path)
             check_same_fit(path, policy.notes, notes)
-            return Order.from_policy(policy), Cost.of_notes(policy.notes)
+            return Order.from_policy(policy), Cost.of_notes(policy.notes), policy.notes["grids"]
+        # Without evidence it is the host's order, whatever its cells.
+        return self._order(host, self._grids(host)[0]), Cost(), ""
+
+    def _order(self, host: Host, cells: Cells) -> Order:
+        """One that knows nothing yet."""
         width = host.reward_range[1] - host.reward_range[0]
-        order = Order(
-            phases=self.phases,
-            bins=self.bins,
-            aux=host.aux_states if self.aux else 1,
+        return Order(
+            *cells.shape,
             beta=self.beta,
             guidance=self.guidance,
             ready=self.ready,
@@ -88,7 +100,12 @@ class Branched:
             reward_range=(-width, width),
             shrunken=True,
         )
-        return order, Cost()
+
+    def _grids(self, host: Host) -> list[Cells]:
+        """The richest grid first; the one that knows nothing of a position is not among them."""
+        states = host.aux_states if self.aux else 1
+        kept = product(*({most: None, 1: None} for most in (self.phases, self.bins, states)))
+        return [Cells(*shape) for shape in kept if shape[1:] != (1, 1)]
 
 
 def credited(branches: Branches, cells: Cells, beta: float, reward_range: tuple[float, float]) -> Stats:
@@ -100,20 +117,28 @@ def credited(branches: Branches, cells: Cells, beta: float, reward_range: tuple[
     return stats
 
 
-def transfer(branches: Branches, order: Order, judged: float = 0.2) -> float:
-    """Share of the variance of the differences that a table of some problems explains on the others.
+def transfer(branches: Branches, cells: Cells, beta: float, reward_range: tuple[float, float], folds: int = 5) -> float:
+    """Share of the variance of the differences that tables explain on problems they were not made from.
 
-    Below 0 the table says less about other problems than no table at all: what it holds is those problems.
+    Every fold of the problems is judged by a table of the others. Below 0 a table says less about other problems than
+    no table at all: what it holds is those problems.
     """
-    learned, others = branches.held_out(judged)
-    if not len(learned) or not len(others):
-        return 0.0
-    stats = credited(learned, order.cells, order.beta, order.reward_range)
-    value = estimate(stats, "none", shrunken=True).value
-    alternative, native = _cells(others, order.cells)
-    error = (others.gain - (value[alternative] - value[native]))[others.kept].square().sum()
-    total = others.gain[others.kept].square().sum()
-    return float(1.0 - error / total) if total > 0 else 0.0
+    error = total = 0.0
+    for learned, others in branches.folds(folds):
+        if not len(learned) or not len(others):
+            continue
+        value = estimate(credited(learned, cells, beta, reward_range), "none", shrunken=True).value
+        alternative, native = _cells(others, cells)
+        error += float((others.gain - (value[alternative] - value[native]))[others.kept].square().sum())
+        total += float(others.gain[others.kept].square().sum())
+    return 1.0 - error / total if total > 0 else 0.0
+
+
+def poorest(shares: dict[Cells, float], comparisons: int) -> Cells:
+    """The grid of the fewest cells that explains as much as the best, less the error of a share r²: 2r(1 − r²)/√n."""
+    best = max(shares.values())
+    error = 2.0 * max(best, 0.0) ** 0.5 * (1.0 - best) * max(comparisons, 1) ** -0.5
+    return min((cells for cells, share in shares.items() if share >= best - error), key=lambda cells: cells.count)
 
 
 def _cells(branches: Branches, cells: Cells) -> tuple[Tensor, Tensor]:

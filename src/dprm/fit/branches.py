@@ -5,7 +5,7 @@ Shapes: S states, K alternatives a state, L positions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -64,10 +64,11 @@ class Branches:
         columns = {name: torch.cat([getattr(part, name) for part in parts]) for name in _PARTS}
         return cls._with(sight, columns, sum((part.cost for part in parts), Cost()))
 
-    def held_out(self, share: float) -> tuple[Branches, Branches]:
-        """Split by problem, not by state: what was learned, and the `share` on which it is judged."""
-        judged = (mix_rows(self.group, 7) & (2**53 - 1)).double() < share * 2**53
-        return self[(~judged).nonzero().flatten()], self[judged.nonzero().flatten()]
+    def folds(self, count: int) -> Iterator[tuple[Branches, Branches]]:
+        """Split by problem, not by state: `count` times what is learned from, and the part on which it is judged."""
+        number = mix_rows(self.group, 7) % count
+        for fold in range(count):
+            yield self[(number != fold).nonzero().flatten()], self[(number == fold).nonzero().flatten()]
 
     def save(self, path: Path, header: dict[str, str]) -> None:
         """One file."""

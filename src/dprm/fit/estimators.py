@@ -12,6 +12,7 @@ from dprm.decode.host import Host, Problems
 from dprm.fit.branched import Branched
 from dprm.fit.branching import Branching
 from dprm.fit.head import HeadFit
+from dprm.fit.montecarlo import MONTE_CARLO, MonteCarlo
 from dprm.fit.onpolicy import OnPolicy
 from dprm.fit.policy_gradient import PolicyGradient
 from dprm.order import Policy
@@ -61,6 +62,10 @@ def _head(paths: int, width: int | None, seed: int, rows: int, rounds: int = 3) 
     return Plan(found, rounds, found.trials + prompts, found.guidances)
 
 
+def _montecarlo(paths: int, width: int | None, seed: int, rows: int) -> Plan:
+    return Plan(MonteCarlo(width=width, seed=seed), 1, 1, lambda _: (1.0, 10.0))
+
+
 def _policy_gradient(paths: int, width: int | None, seed: int, rows: int) -> Plan:
     samples = 8
     prompts = min(128, max(4, paths // (16 * samples)))
@@ -74,6 +79,7 @@ ESTIMATORS: dict[str, Callable[[int, int | None, int, int], Plan]] = {
     "branched": _branched,
     "head": _head,
     "leaning": partial(_head, rounds=0),
+    MONTE_CARLO: _montecarlo,
     "policy_gradient": _policy_gradient,
 }
 
@@ -83,7 +89,8 @@ def estimator(name: str, paths: int, width: int | None = None, seed: int = 0, ro
 
     Args:
         paths: about how many continuations (branched, head) or rollouts (onpolicy, policy_gradient) it may take; a
-            leaning takes what the head of that price spends before it branches.
+            leaning takes what the head of that price spends before it branches, and Monte Carlo values nothing: their
+            continuations are paid for at every prompt, on the select split too.
         width: positions revealed a step; None: the host's own budget. rows: canvases decoded together.
     """
     if name not in ESTIMATORS:

@@ -7,15 +7,19 @@ and every fork is finished by the host's own order, K times where tokens are dra
 
 the largest log ψ_i + guidance·β·R̂ᴹᶜ_i is revealed and the decoding goes on. The steps before a fork are paid once. What
 is found is worth its price only against as many plain paths; `Rollout.nfe` counts every call.
-Shapes: B problems, N candidates, K paths, L positions.
+
+Nothing is learned before the prompt is there: a fit only writes down what will be asked, and its policy file makes no
+order by itself, it says how to answer (`of_policy`). Shapes: B problems, N candidates, K paths, L positions.
 """
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -25,8 +29,13 @@ from dprm.decode.loop import Denoiser, Result
 from dprm.decode.rollout import Rollout, run
 from dprm.decode.state import State
 from dprm.fit.branching import positions_a_step
-from dprm.order import Choice, Order, Reading
+from dprm.fit.resume import check_same_fit
+from dprm.order import Choice, Order, Policy, Reading
 from dprm.order.noise import mix, mix_rows
+
+MONTE_CARLO = "montecarlo"
+# The settings that a policy keeps in its note `local`; β and guidance are its own.
+_KEPT = ("moments", "candidates", "paths", "temperature")
 
 
 @dataclass(frozen=True)
@@ -50,12 +59,47 @@ class MonteCarlo:
     temperature: float | None = None
     seed: int = 0
 
-    def answer(self, host: Host, problems: Problems, order: Order, rows: int = 64) -> Rollout:
-        """Decode all problems. `nfe` counts every call of every path; a decision is one that values were asked for."""
-        model, parts = host.denoiser(), []
+    def fit(
+        self, host: Host, problems: Problems, path: Path, on_round: Callable[[int, float], None] | None = None
+    ) -> Policy:
+        """Write down what will be asked of every prompt; no problem is decoded.
+
+        Args:
+            problems, on_round: as other estimators have them; there is nothing to be learned from the first.
+        """
+        notes = {"host": host.name, "estimator": MONTE_CARLO, "setting": repr(self)}
+        if path.is_file():
+            check_same_fit(path, Policy.load(path).notes, notes)
+        else:
+            local = json.dumps({name: getattr(self, name) for name in _KEPT})
+            order = Order(beta=self.beta, guidance=self.guidance, reward_range=host.reward_range)
+            order.policy(**notes, local=local).save(path)
+        if on_round is not None:
+            on_round(1, 0.0)
+        return Policy.load(path)
+
+    @classmethod
+    def of_policy(
+        cls, policy: Policy, guidance: float | None = None, width: int | None = None, seed: int = 0
+    ) -> MonteCarlo:
+        """What a policy that was written by `fit` says to do; None takes its guidance and the host's own budget."""
+        if not is_local(policy):
+            raise ValueError("the policy has no note 'local': its values are its own, and it is an Order")
+        kept = json.loads(policy.notes["local"])
+        kept["moments"] = tuple(kept["moments"])
+        asked = policy.guidance if guidance is None else guidance
+        return cls(**kept, beta=policy.beta, guidance=asked, width=width, seed=seed)
+
+    def batches(
+        self, host: Host, problems: Problems, order: Order, rows: int = 64, denoiser: Denoiser | None = None
+    ) -> Iterator[Rollout]:
+        """Decode `rows` problems at a time.
+
+        `nfe` counts every call of every path; a decision is one that values were asked for.
+        """
+        model = host.denoiser() if denoiser is None else denoiser
         for start in range(0, len(problems), rows):
-            parts.append(self._answer(host, problems[start : start + rows], order, model))
-        return Rollout.joined(parts)
+            yield self._answer(host, problems[start : start + rows], order, model)
 
     def _answer(self, host: Host, problems: Problems, order: Order, model: Denoiser) -> Rollout:
         began = time.perf_counter()
@@ -122,6 +166,11 @@ class MonteCarlo:
             asked=asked.long(),
             changed=(asked & (best.squeeze(1) != 0)).long(),
         )
+
+
+def is_local(policy: Policy) -> bool:
+    """Whether a policy has no values of its own and says how to ask for them, prompt by prompt."""
+    return "local" in policy.notes
 
 
 @dataclass(frozen=True)

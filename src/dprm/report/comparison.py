@@ -7,11 +7,9 @@ from typing import Any
 import altair
 
 from dprm.evaluate.card import Arm, Card
+from dprm.evaluate.verdict import EQUAL_CALLS
 from dprm.report.charts import INK, LONGEST, PLOT, WIDTH, colour, data, figure, text_width
 from dprm.report.parts import Figure, Section, Table
-
-# Orders whose calls differ by less cost the same.
-EQUAL_CALLS = 1.01
 
 
 def comparison(card: Card, colours: dict[str, str]) -> Section:
