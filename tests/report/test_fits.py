@@ -73,3 +73,11 @@ def test_an_estimator_that_is_new_to_the_page_is_drawn_too(card):
     figure = curve(card, ("head", 1_000, 0.1), ("an estimator of tomorrow", 3_000, 0.1))
     assert "an estimator of tomorrow" in words(figure)
     assert len(groups(figure, "mark-symbol")[0]) == 2
+
+
+def test_seeds_stand_with_their_average(card):
+    fitted = with_fits(card, *SEEDS)
+    assert [table.title for table in fits(fitted, {}).tables] == ["Fits"]
+    entry = {"estimator": "head", "fits": ["fit 0", "fit 1"], "delta": 0.01, "low": -0.02, "high": 0.04}
+    averaged = fits(dataclasses.replace(fitted, notes={"seeds": [entry]}), {}).tables[1]
+    assert averaged.rows == [["head", "2", "+0.010 [-0.020, +0.040]", "fit 0, fit 1"]]

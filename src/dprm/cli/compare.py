@@ -144,6 +144,8 @@ def show(card: Card) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from dprm.evaluate.seeds import told
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("order")
     for column in ("solved", "reward", "difference", "95 % of it", "calls", "changed", "ms"):
@@ -159,5 +161,7 @@ def show(card: Card) -> None:
     console.print(f"{card.host}: {card.count} problems of {card.split}, budget {card.budget}, seed {card.seed}")
     console.print(f"Differences are paired, to {card.reference}; ms a problem.\n")
     console.print(table)
+    for entry in card.notes.get("seeds", []):
+        console.print(f"\n{told(entry, card.reference)}", markup=False, highlight=False)
     if card.verdict is not None and card.verdict["arm"] is not None:
         console.print(f"\n{card.verdict['arm']}: {card.verdict['verdict']} ({card.verdict['reason']})", markup=False)

@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from dprm.decode.host import Host, Problems
 from dprm.decode.rollout import Rollout, batches
@@ -18,6 +19,7 @@ from dprm.evaluate.controls import best
 from dprm.evaluate.diagnostics import terminal_sensitivity
 from dprm.evaluate.measure import measure
 from dprm.evaluate.replays import partings, replays
+from dprm.evaluate.seeds import averages
 from dprm.evaluate.verdict import judge
 from dprm.fit.montecarlo import MONTE_CARLO, MonteCarlo
 from dprm.order import Order
@@ -74,6 +76,9 @@ def compare(
     for name, asking in (local or {}).items():
         found[name] = decoding.rollout(name, orders[reference], local=asking)
         fits.setdefault(name, {"estimator": MONTE_CARLO, "setting": repr(asking)})
+    notes: dict[str, Any] = {"outputs": terminal_sensitivity(found).facts()}
+    if seeds := averages(found, reference, fits, resamples, seed):
+        notes["seeds"] = seeds
     card = Card(
         host=host.name,
         split=split,
@@ -91,7 +96,7 @@ def compare(
         replays=replays(host, found, reference),
         partings=partings(found, reference),
         device=problems.canvas.device.type,
-        notes={"outputs": terminal_sensitivity(found).facts()},
+        notes=notes,
     )
     card.verdict = judge(card).facts()
     return card, found

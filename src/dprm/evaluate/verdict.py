@@ -28,6 +28,7 @@ from typing import Any
 
 from dprm.evaluate.ablations import SHUFFLED, ablation_name
 from dprm.evaluate.card import Arm, Card
+from dprm.evaluate.seeds import told
 from dprm.fit.cost import Cost
 from dprm.fit.montecarlo import MONTE_CARLO
 
@@ -166,6 +167,9 @@ def _evidence(card: Card, name: str, tries: int) -> Iterator[str]:
     yield f"model calls a problem: {arm.nfe:.1f}, {card.reference} {card.arms[card.reference].nfe:.1f}"
     for control in _controls(card, arm):
         yield f"{control.fit['control']}: mean {control.mean:.3f} at {control.nfe:.1f} calls, the policy {arm.mean:.3f}"
+    for entry in card.notes.get("seeds", []):
+        if name in entry["fits"]:
+            yield told(entry, card.reference)
     cost = Cost.of_notes(arm.fit)
     if cost != Cost():
         yield f"the fit took {cost}"

@@ -49,7 +49,16 @@ def fits(card: Card, colours: dict[str, str]) -> Section | None:
         "Every point is a policy: fitted on the fit split, its guidance chosen on the select split, decoded here. "
         "Guidance 0 is the host's own order: nothing was found that could be told from chance."
     )
-    return Section("What fits cost", lead, [_curve(card, fitted)], [Table("Fits", columns, rows, colours)])
+    tables = [Table("Fits", columns, rows, colours)]
+    if seeds := [_average(entry) for entry in card.notes.get("seeds", [])]:
+        columns = ["estimator", "seeds", f"average gain over {card.reference}", "fits"]
+        tables.append(Table("Seeds, each analysed by itself, then averaged", columns, seeds, colours, folded=False))
+    return Section("What fits cost", lead, [_curve(card, fitted)], tables)
+
+
+def _average(entry: dict[str, Any]) -> list[str]:
+    interval = f"{entry['delta']:+.3f} [{entry['low']:+.3f}, {entry['high']:+.3f}]"
+    return [entry["estimator"], str(len(entry["fits"])), interval, ", ".join(entry["fits"])]
 
 
 def fitted_arms(card: Card) -> dict[str, Arm]:
