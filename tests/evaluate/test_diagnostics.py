@@ -14,7 +14,6 @@ from dprm.evaluate.diagnostics import (
     residual_coverage,
     selections,
     terminal_sensitivity,
-    tracking,
 )
 from dprm.order import Stats
 
@@ -83,23 +82,6 @@ def test_states_count_by_their_evidence():
     stats.add(torch.tensor([0, 1]), torch.tensor([1.0, 1.0]), torch.tensor([30, 6]))
     order.merge(stats)
     assert residual_coverage(ONE, order).unready.tolist() == pytest.approx([6 / 36])
-
-
-def test_tracking_shows_radius_shrinking_and_drift():
-    early, late = Stats(2), Stats(2)
-    early.add(torch.tensor([0] * 20 + [1] * 2), torch.tensor([0.0, 1.0] * 10 + [0.5] * 2))
-    late.add(torch.tensor([0] * 400 + [1] * 200), torch.tensor([0.0, 1.0] * 200 + [0.5] * 200))
-    found = tracking([Stats(2), early, late], ready=20)
-    assert found.events.tolist() == [0, 22, 600]
-    assert found.ready.tolist() == pytest.approx([0.0, 20 / 22, 1.0])
-    assert found.radius[0] == math.inf
-    assert found.radius[2] < found.radius[1] / 3
-    assert found.drift.tolist() == pytest.approx([0.0, 0.0, 0.0], abs=1e-9)
-    moved = Stats(2)
-    moved.add(torch.tensor([0] * 20), torch.ones(20))
-    assert tracking([early, moved]).drift[1] == pytest.approx(math.e - (1 + math.e) / 2)
-    with pytest.raises(ValueError, match="history is empty"):
-        tracking([])
 
 
 def test_sensitivity_compares_outputs_exactly():

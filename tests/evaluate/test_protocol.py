@@ -45,7 +45,10 @@ def test_where_nothing_is_gained_guidance_is_0():
     policy, account = settle(HOST, SELECT, {"worthless": worthless()}, {"worthless": (1.0, 2.0)})
     assert policy.guidance == 0.0
     assert account.taken is None
-    assert "the host's own order (guidance 0)" in account.lines()[-1]
+    assert "the host's own order (guidance 0)" in account.lines()[-2]
+    # Sixteen events: no value is as large as its radius, and the account says so.
+    assert account.settled == {"worthless": 0.0}
+    assert account.lines()[-1].startswith("worthless: 0% of its evidence is for values larger than they can be off")
     assert [setting.delta for setting in account.settings] == [0.0, 0.0]
 
 
@@ -94,3 +97,14 @@ def test_every_estimator_keeps_to_its_price():
     assert (
         branching.prompts * branching.estimator.branching.states * branching.estimator.branching.alternatives <= 2_000
     )
+
+
+def test_a_table_with_enough_evidence_is_settled():
+    order = dprm.Order(phases=1, bins=2, beta=1.0, ready=1, baseline="global")
+    stats = Stats(order.cells, order.beta)
+    stats.add(torch.tensor([0] * 3000 + [1] * 3000), torch.cat([torch.zeros(3000), torch.ones(3000)]))
+    order.merge(stats)
+    _, account = settle(HOST, SELECT, {"sure": order.policy(host="toy")}, {"sure": ()})
+    assert account.settled == {"sure": 1.0}
+    assert account.taken is None
+    assert not any("raise --paths" in line for line in account.lines())

@@ -16,6 +16,7 @@ from dprm.fit.head import HeadFit, cautious
 from dprm.fit.leaning import Leaning
 from dprm.fit.teaching import teach
 from dprm.order.basis import LEFT, echoes, names
+from dprm.order.guards import HoldBack
 from dprm.order.head import Head, HeadShape, Sight
 from dprm.order.pace import TURNS
 from tests.toy_host import ToyHost
@@ -56,6 +57,7 @@ def test_branches_do_not_depend_on_the_batch():
 def test_a_branch_that_comes_back_is_not_continued(monkeypatch, width):
     setting = Branching(states=3, alternatives=3, temper=0.0, width=width)
     problems = HOST.problems("fit", 20)
+    monkeypatch.setattr("dprm.fit.branching._TOGETHER", 1.0)
     monkeypatch.setattr("dprm.fit.branching._LOOK", 1)
     short = setting.collect(HOST, problems, dprm.Order())
     monkeypatch.setattr("dprm.fit.branching._LOOK", 100)
@@ -66,6 +68,46 @@ def test_a_branch_that_comes_back_is_not_continued(monkeypatch, width):
     if width == 1:
         assert 0 < short.cost.rejoined < short.cost.branches
         assert short.cost.calls < whole.cost.calls
+
+
+class Certain(ToyHost):
+    """The four bits of the toy, and then eight positions that are certain from the start."""
+
+    def denoiser(self):
+        model, sure = super().denoiser(), torch.tensor([9.0, 0.0])
+        return lambda tokens: torch.cat([model(tokens[:, :4]), sure.expand(len(tokens), 8, 2)], dim=1)
+
+    def problems(self, split, count, seed=0):
+        posed = super().problems(split, count, seed)
+        return Problems(torch.full((count, 12), self.mask_id), posed.key, posed.facts)
+
+    def reward(self, problems, tokens):
+        return super().reward(problems, tokens[:, :4])
+
+
+def test_what_is_certain_is_revealed_together_and_changes_no_difference(monkeypatch):
+    host = Certain()
+    # Far behind: the unsure four come first, and what is certain would take a step each.
+    order = dprm.Order(signal=lambda reading: 1.0 - 0.9 * (reading.confidence > 0.99).float())
+    problems, setting = host.problems("fit", 20), Branching(states=3, alternatives=3, temper=0.0, width=1)
+    quick = setting.collect(host, problems, order)
+    monkeypatch.setattr("dprm.fit.branching._TOGETHER", 1.0)
+    slow = setting.collect(host, problems, order)
+    assert torch.equal(quick.gain, slow.gain)
+    assert quick.gain.any()
+    native = 12 * len(problems)
+    assert (quick.cost.calls - native) < 0.5 * (slow.cost.calls - native)
+
+
+def test_what_a_host_holds_back_is_not_revealed_early(monkeypatch):
+    host = Certain()
+    host.guard = HoldBack((0,))
+    problems, setting = host.problems("fit", 6), Branching(states=2, alternatives=2, width=1)
+    guarded = setting.collect(host, problems, dprm.Order())
+    assert guarded.kept.any()
+    assert (guarded.sight.tokens.gather(1, guarded.alternative) != 0)[guarded.kept].all()
+    monkeypatch.setattr("dprm.fit.branching._TOGETHER", 1.0)
+    assert setting.collect(host, problems, dprm.Order()).cost == guarded.cost
 
 
 def test_two_certain_positions_are_not_compared():

@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 
 import dprm
 from dprm.cli import app
+from dprm.fit import OnPolicy
+from dprm.fit.tracking import Tracking
 from dprm.order.basis import names
 from dprm.order.files import read_tensors, write_tensors
 from dprm.order.head import Head, HeadShape
@@ -21,6 +23,7 @@ from dprm.report.readme import cards_in, studies_in
 from dprm.report.runs import Learned, Run, read_run
 from dprm.report.visible import all_visible, visible
 from tests.draws import taught
+from tests.toy_host import ToyHost
 
 ROOT = Path(__file__).parents[2]
 
@@ -144,12 +147,15 @@ def test_marks_that_act_are_written_out_in_keys_and_values():
     assert all_visible({"\u200f": ["\x07", 1, None]}) == {"⟨U+200F⟩": ["⟨U+0007⟩", 1, None]}
 
 
-def test_a_policy_shows_its_cells_and_several_show_the_radius_over_time():
+def learned(policy):
+    return Run("policy", Learned({**policy.header, "digest": policy.digest}, policy))
+
+
+def test_a_policy_shows_its_cells_and_how_sure_its_values_are():
     first = taught(dprm.Order(phases=2, bins=3, aux=2, ready=400), 1).policy(host="toy")
-    runs = [Run(name, Learned({**first.header, "digest": first.digest}, first)) for name in ("early", "late")]
-    html = page(runs[:1])
+    html = page([learned(first)])
     assert Elements(html).headings == ["Values and readiness", "Radius"]
-    assert "Radius over time" not in html
+    assert "over time" not in html
     assert html.count(">state ") == 2
     events = [
         int(n) for n in re.findall(r"<td><bdi>([+-]\d\.\d{4})</bdi></td><td><bdi>(\d+)</bdi>", html) for n in n[1:]
@@ -157,7 +163,18 @@ def test_a_policy_shows_its_cells_and_several_show_the_radius_over_time():
     assert sum(events) == int(first.table.support.sum())
     # Numbers that people read are not shortened with the coordinates.
     assert ">0.001</text>" in html
-    assert "Radius over time" in page(runs)
+
+
+def test_the_policy_of_a_fit_shows_radius_and_drift_over_time(tmp_path):
+    host = ToyHost()
+    policy = OnPolicy(rounds=3, prompts=4, samples=4, phases=2).fit(host, host.problems("fit", 8), tmp_path / "p.dprm")
+    html = page([learned(policy)])
+    assert "Mean radius over time" in html
+    assert "Drift:" in html
+    tracking = Tracking.of_notes(policy.notes)
+    for events, wide in zip(tracking.events, tracking.radius, strict=True):
+        assert f'<td class="name"><bdi>{events:,.0f}</bdi></td>' in html
+        assert f"<td><bdi>{wide:.3f}</bdi></td>" in html
 
 
 def test_an_edited_policy_is_refused(tmp_path):

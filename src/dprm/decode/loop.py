@@ -81,7 +81,8 @@ def decode(
             hosts have it, or that of the "mode", so that the order does not depend on what was drawn.
         seed: an int or [B]; with [B] a row's result does not depend on the batch it is in.
         until: stop when this many steps have been made in all, for example to fork there.
-        on_step: called with (state before the step, reading, choice).
+        on_step: called with (state before the step, reading, choice). Tokens that it puts on the canvas of the state
+            are revealed in this step, too.
     """
     check_number("temperature", temperature, 0.0)
     if confidence_of not in ("drawn", "mode"):

@@ -3,7 +3,6 @@
     selections            how often each confidence bin is selected, early and late, and at which cross-entropy
     agreement             the same against known answers
     residual_coverage     how much of what is selected, bin by bin, lies in cells without enough evidence
-    tracking              events, readiness, radius and drift of a table while it is learned
     terminal_sensitivity  whether different orders end in different outputs, compared exactly
 
 Low-confidence bins are the residual region: what a confidence order leaves for last, or never sees in time.
@@ -12,7 +11,7 @@ Shapes: N problems, L positions, B confidence bins.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +19,8 @@ import torch
 from torch import Tensor
 
 from dprm.decode.rollout import Rollout
-from dprm.order import Order, Stats
+from dprm.order import Order
 from dprm.order.checks import check_count, check_number
-from dprm.order.values import drift, radius
 
 # The paper's residual region, bins 0 to 5 of 16, as a confidence; and where its late phase begins.
 LOW, LATE = 6 / 16, 0.5
@@ -77,23 +75,6 @@ class Coverage:
     def facts(self) -> dict[str, Any]:
         """For a card."""
         return {"unready": listed(self.unready), "unready_low": listed(torch.tensor([self.low]))[0]}
-
-
-@dataclass(frozen=True)
-class Tracking:
-    """A table over time, T moments.
-
-    Attributes:
-        events: [T] float64 events in all.
-        ready: [T] share of the events that lie in ready cells.
-        radius: [T] mean radius of R̂ over the events; inf before there are any.
-        drift: [T] largest change of a cell's mean since the moment before; 0 at the first.
-    """
-
-    events: Tensor
-    ready: Tensor
-    radius: Tensor
-    drift: Tensor
 
 
 @dataclass(frozen=True)
@@ -165,26 +146,6 @@ def residual_coverage(rollout: Rollout, order: Order, low: float = LOW) -> Cover
     unready = column.bincount(missing, minlength=cells.bins)
     few = _low_bins(cells.bins, low)
     return Coverage(unready / count, float(unready[:few].sum() / count[:few].sum()))
-
-
-def tracking(history: Sequence[Stats], ready: float = 64, delta: float = 0.05) -> Tracking:
-    """A table while it is learned, from copies of its evidence in the order of time.
-
-    Args:
-        ready: events from which on a cell is ready. delta: with which probability any radius may fail.
-    """
-    if not history:
-        raise ValueError("history is empty: expected at least one Stats")
-    rows = []
-    for index, stats in enumerate(history):
-        n = stats.sums[0]
-        total = n.sum().clamp(min=1e-300)
-        seen = n > 0
-        wide = radius(stats, delta, horizon=len(history))
-        mean = (wide[seen] * n[seen]).sum() / total if bool(seen.any()) else torch.tensor(torch.inf)
-        moved = drift(history[index - 1], stats).max() if index else torch.tensor(0.0)
-        rows.append(torch.stack([n.sum(), (n * (n >= ready)).sum() / total, mean.double(), moved.double()]))
-    return Tracking(*torch.stack(rows).T)
 
 
 def differing(one: Rollout, other: Rollout) -> Tensor:

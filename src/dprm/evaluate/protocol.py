@@ -19,8 +19,13 @@ from dprm.evaluate.choosing import choose, problems_needed
 from dprm.evaluate.compare import compare
 from dprm.evaluate.verdict import EQUAL_CALLS
 from dprm.fit.montecarlo import MonteCarlo, is_local
+from dprm.fit.tracking import DELTA
 from dprm.order import Order, Policy
 from dprm.order.files import write_whole
+from dprm.order.values import radius
+
+# A table with less of its evidence settled than this needs more.
+_ENOUGH = 0.5
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,7 @@ class Account:
         taken: the setting, or None for the host's own order. settings: all that were tried.
         refused: policies that were not tried, and why. count: problems of the select split. host_mean, host_calls:
             their reward and model calls under the host's own order.
+        settled: of tables, the share of the evidence that lies in cells whose value is larger than its radius.
     """
 
     host: str
@@ -61,6 +67,7 @@ class Account:
     taken: Setting | None
     settings: tuple[Setting, ...]
     refused: Mapping[str, str] = field(default_factory=dict)
+    settled: Mapping[str, float] = field(default_factory=dict)
 
     def lines(self) -> list[str]:
         """For people."""
@@ -77,6 +84,12 @@ class Account:
             said.append(f"taken: {self.taken.policy} at guidance {self.taken.guidance:g}")
             return said
         said.append("taken: the host's own order (guidance 0); no corrected interval is above 0")
+        said += [
+            f"{name}: {share:.0%} of its evidence is for values larger than they can be off (radius, δ = {DELTA}): "
+            "raise --paths"
+            for name, share in self.settled.items()
+            if share < _ENOUGH
+        ]
         best = max(self.settings, key=lambda setting: setting.delta, default=None)
         if best is not None and best.needed is not None and best.needed > self.count:
             said.append(f"to see a gain of {best.delta:+.4f} takes about {best.needed} problems: raise --select")
@@ -150,11 +163,20 @@ def settle(
         taken,
         tuple(tried.values()),
         refused,
+        {name: _settled(policy) for name, policy in policies.items() if policy.stats is not None},
     )
     policy = policies[taken.policy] if taken is not None else next(iter(policies.values()))
     guidance = 0.0 if taken is None else taken.guidance
     notes = {**policy.notes, "selected_on": problems.digest}
     return replace(policy, guidance=guidance, rule="top_m", notes=notes), account
+
+
+def _settled(policy: Policy) -> float:
+    """Share of a table's evidence in cells whose value is larger than its radius."""
+    assert policy.stats is not None
+    events = policy.stats.sums[0]
+    sure = policy.table.value.abs() > radius(policy.stats, DELTA)
+    return float(events[sure].sum() / events.sum().clamp(min=1e-300))
 
 
 def _does_not_transfer(policy: Policy) -> str | None:

@@ -23,6 +23,7 @@ from dprm.fit.branches import Branches
 from dprm.fit.branching import Branching
 from dprm.fit.cost import Cost
 from dprm.fit.resume import check_same_fit
+from dprm.fit.tracking import Tracking
 from dprm.order import Cells, Order, Policy
 from dprm.order.noise import mix
 from dprm.order.policy import evidence
@@ -62,7 +63,7 @@ class Branched:
         if len(problems) < self.rounds:
             raise ValueError(f"problems has {len(problems)} prompts: {self.rounds} rounds need one each")
         notes = {"host": host.name, "estimator": "branched", "problems": problems.digest, "setting": repr(self)}
-        order, cost, grids = self._start(host, path, notes)
+        order, cost, tracking, grids = self._start(host, path, notes)
         denoiser = host.denoiser()
         for turn in range(order.step, self.rounds):
             part = problems[turn * len(problems) // self.rounds : (turn + 1) * len(problems) // self.rounds]
@@ -72,21 +73,26 @@ class Branched:
                 shares = {each: transfer(branches, each, order.beta, order.reward_range) for each in self._grids(host)}
                 order = self._order(host, poorest(shares, int(branches.kept.sum())))
                 grids = ", ".join(f"{' × '.join(map(str, cells.shape))}: {shares[cells]:+.5f}" for cells in shares)
+            before = order.stats
             order.merge(credited(branches, order.cells, order.beta, order.reward_range))
+            assert order.stats is not None
+            tracking = tracking.then(before, order.stats, self.ready, self.rounds)
             order.step, cost = turn + 1, cost + branches.cost
             explained = transfer(branches, order.cells, order.beta, order.reward_range)
-            order.policy(**notes, **cost.notes(), explained=f"{explained:.5f}", grids=grids).save(path)
+            found = {"explained": f"{explained:.5f}", "grids": grids, "tracking": tracking.note()}
+            order.policy(**notes, **cost.notes(), **found).save(path)
             if on_round is not None:
                 on_round(turn + 1, explained)
         return Policy.load(path)
 
-    def _start(self, host: Host, path: Path, notes: dict[str, str]) -> tuple[Order, Cost, str]:
+    def _start(self, host: Host, path: Path, notes: dict[str, str]) -> tuple[Order, Cost, Tracking, str]:
         if path.is_file():
             policy = Policy.load(path)
             check_same_fit(path, policy.notes, notes)
-            return Order.from_policy(policy), Cost.of_notes(policy.notes), policy.notes["grids"]
+            known = Cost.of_notes(policy.notes), Tracking.of_notes(policy.notes), policy.notes["grids"]
+            return Order.from_policy(policy), *known
         # Without evidence it is the host's order, whatever its cells.
-        return self._order(host, self._grids(host)[0]), Cost(), ""
+        return self._order(host, self._grids(host)[0]), Cost(), Tracking(), ""
 
     def _order(self, host: Host, cells: Cells) -> Order:
         """One that knows nothing yet."""

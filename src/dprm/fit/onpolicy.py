@@ -17,6 +17,7 @@ from dprm.decode.host import Host, Problems
 from dprm.decode.rollout import batches
 from dprm.fit.cost import Cost
 from dprm.fit.resume import check_same_fit
+from dprm.fit.tracking import Tracking
 from dprm.order import Order, Policy
 from dprm.order.noise import mix
 
@@ -64,7 +65,7 @@ class OnPolicy:
         if not len(problems):
             raise ValueError("problems is empty: a fit needs at least one prompt")
         notes = {"host": host.name, "estimator": "onpolicy", "problems": problems.digest, "setting": repr(self)}
-        order, cost = self._start(host, path, notes)
+        order, cost, tracking = self._start(host, path, notes)
         denoiser = host.denoiser()
         for turn in range(order.step, self.rounds):
             place = (torch.arange(self.prompts) + turn * self.prompts) % len(problems)
@@ -79,18 +80,22 @@ class OnPolicy:
                 rows=len(part),
                 denoiser=denoiser,
             )
+            before = order.stats
             order.observe(result.trace, rollout.reward, group=group)
+            assert order.stats is not None
+            tracking = tracking.then(before, order.stats, self.ready, self.rounds)
             cost += Cost(rollouts=len(part), calls=int(rollout.nfe.sum()))
-            order.policy(**notes, **cost.notes()).save(path)
+            order.policy(**notes, **cost.notes(), tracking=tracking.note()).save(path)
             if on_round is not None:
                 on_round(turn + 1, float(rollout.reward.mean()))
-        return order.policy(**notes, **cost.notes())
+        return Policy.load(path)
 
-    def _start(self, host: Host, path: Path, notes: dict[str, str]) -> tuple[Order, Cost]:
+    def _start(self, host: Host, path: Path, notes: dict[str, str]) -> tuple[Order, Cost, Tracking]:
         if path.is_file():
             policy = Policy.load(path)
             check_same_fit(path, policy.notes, notes)
-            return Order.from_policy(policy, explore=True), Cost.of_notes(policy.notes)
+            order = Order.from_policy(policy, explore=True)
+            return order, Cost.of_notes(policy.notes), Tracking.of_notes(policy.notes)
         order = Order(
             phases=self.phases,
             bins=self.bins,
@@ -101,4 +106,4 @@ class OnPolicy:
             explore=True,
             reward_range=host.reward_range,
         )
-        return order, Cost()
+        return order, Cost(), Tracking()

@@ -10,6 +10,7 @@ import altair
 import torch
 from torch import Tensor
 
+from dprm.fit.tracking import DELTA, Tracking
 from dprm.order import Policy
 from dprm.order.head import Head
 from dprm.order.values import radius
@@ -18,7 +19,6 @@ from dprm.report.maps import grid_map, small_maps
 from dprm.report.parts import Figure, Section, Table
 
 DELTAS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
-USUAL = 0.05
 QUANTILES = {"a quarter of the visits below": 0.25, "median visit": 0.5, "three quarters below": 0.75}
 # More states than this are not drawn one by one.
 MOST_STATES = 20
@@ -66,23 +66,23 @@ def _maps(policy: Policy) -> Section:
     return Section("Values and readiness", lead, figures, [_table(mean, mass, share)])
 
 
-def radius_section(policies: dict[str, Policy]) -> Section | None:
-    """The radius of policies with evidence: over time where there are several, over δ for the last."""
-    known = {name: policy for name, policy in policies.items() if policy.stats is not None}
-    if not known:
+def sureness(policy: Policy) -> Section | None:
+    """How far the values of a table can be off: over δ, and over time where its fit has noted it."""
+    if policy.stats is None:
         return None
-    ordered = sorted(known.items(), key=lambda entry: entry[1].step)
-    last_name, last = ordered[-1]
     figures, tables = [], []
-    if len(ordered) > 1:
-        rows = [row for name, policy in ordered for row in _quantiles(policy, USUAL, x=policy.step, name=name)]
-        figures.append(_curve(rows, "observations", f"Radius over time, δ = {USUAL}.", log=False))
-        tables.append(_radius_table(rows, "Radius over time", "observations"))
-    rows = [row for delta in DELTAS for row in _quantiles(last, delta, x=delta, name=last_name)]
-    figures.append(
-        _curve(rows, "δ", f"Radius of {last_name} against δ, the chance that any cell is outside.", log=True)
-    )
-    tables.append(_radius_table(rows, f"Radius of {last_name} against δ", "δ"))
+    tracking = Tracking.of_notes(policy.notes)
+    if len(tracking) > 1:
+        figures += [
+            _over_time(tracking.events, tracking.radius, "mean radius", f"Mean radius over time, δ = {DELTA}."),
+            _over_time(
+                tracking.events, tracking.drift, "drift", "Drift: the largest move of a cell's mean e^{βR} in a round."
+            ),
+        ]
+        tables.append(_time_table(tracking))
+    rows = [row for delta in DELTAS for row in _quantiles(policy, delta)]
+    figures.append(_curve(rows, "Radius against δ, the chance that any cell is outside."))
+    tables.append(_radius_table(rows))
     lead = (
         "How far a value can be off, simultaneously over all cells: the empirical-Bernstein radius of the paper, "
         "weighted by how often cells were visited. A value smaller than its radius is not settled."
@@ -125,7 +125,7 @@ def _table(value: Tensor, mass: Tensor, share: Tensor) -> Table:
     return Table("Cells with evidence", ["phase", "bin", "value", "events", "ready"], rows)
 
 
-def _quantiles(policy: Policy, delta: float, x: float, name: str) -> list[dict[str, Any]]:
+def _quantiles(policy: Policy, delta: float) -> list[dict[str, Any]]:
     """Quantiles of the radius over visits."""
     assert policy.stats is not None
     visits = policy.stats.sums[0]
@@ -135,21 +135,39 @@ def _quantiles(policy: Policy, delta: float, x: float, name: str) -> list[dict[s
     for label, level in QUANTILES.items():
         if len(values):
             place = int(torch.searchsorted(share, level).clamp(max=len(values) - 1))
-            found.append({"x": x, "quantile": label, "radius": float(values[place]), "name": name})
+            found.append({"delta": delta, "quantile": label, "radius": float(values[place])})
     return found
 
 
-def _curve(rows: list[dict[str, Any]], title: str, caption: str, log: bool) -> Figure:
-    scale = altair.Scale(type="log", nice=False) if log else altair.Scale(zero=False, padding=8)
-    values = [row["x"] for row in rows]
-    axis = altair.Axis(values=sorted(set(values)), format="~g") if log else altair.Axis(tickCount=5)
+def _over_time(events: tuple[float, ...], values: tuple[float, ...], title: str, caption: str) -> Figure:
+    rows = [{"events": event, "value": value} for event, value in zip(events, values, strict=True)]
+    lines = (
+        altair.Chart(data(rows))
+        .mark_line(strokeWidth=2, stroke="var(--accent)", point=altair.OverlayMarkDef(size=30, fill="var(--accent)"))
+        .encode(
+            x=altair.X("events:Q", title="events", axis=altair.Axis(tickCount=5, format="~s")),
+            y=altair.Y("value:Q", title=title, axis=altair.Axis(tickCount=5, format="~g")),
+        )
+        .properties(width=PLOT, height=200)
+    )
+    return figure(lines, caption)
+
+
+def _time_table(tracking: Tracking) -> Table:
+    columns = zip(tracking.events, tracking.ready, tracking.radius, tracking.drift, strict=True)
+    rows = [[f"{events:,.0f}", f"{ready:.0%}", f"{wide:.3f}", f"{moved:.4f}"] for events, ready, wide, moved in columns]
+    return Table("Round by round", ["events", "in ready cells", "mean radius", "drift"], rows)
+
+
+def _curve(rows: list[dict[str, Any]], caption: str) -> Figure:
+    axis = altair.Axis(values=list(DELTAS), format="~g")
     marks = _marks([row["radius"] for row in rows])
     height = altair.Scale(type="log", domain=[marks[0], marks[-1]])
     lines = (
         altair.Chart(data(rows))
         .mark_line(strokeWidth=2, stroke="var(--accent)", point=altair.OverlayMarkDef(size=30, fill="var(--accent)"))
         .encode(
-            x=altair.X("x:Q", title=title, scale=scale, axis=axis),
+            x=altair.X("delta:Q", title="δ", scale=altair.Scale(type="log", nice=False), axis=axis),
             y=altair.Y("radius:Q", title="radius", scale=height, axis=altair.Axis(values=marks, format="~g")),
             strokeDash=altair.StrokeDash(
                 "quantile:N",
@@ -171,9 +189,6 @@ def _marks(values: list[float]) -> list[float]:
     return ladder[first : last + 1]
 
 
-def _radius_table(rows: list[dict[str, Any]], title: str, name: str) -> Table:
-    return Table(
-        title,
-        ["policy", name, "of the visits", "radius"],
-        [[row["name"], f"{row['x']:g}", row["quantile"], f"{row['radius']:.3f}"] for row in rows],
-    )
+def _radius_table(rows: list[dict[str, Any]]) -> Table:
+    lines = [[f"{row['delta']:g}", row["quantile"], f"{row['radius']:.3f}"] for row in rows]
+    return Table("Radius against δ", ["δ", "of the visits", "radius"], lines)

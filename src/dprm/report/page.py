@@ -16,12 +16,11 @@ from markupsafe import Markup
 
 from dprm.evaluate.card import Card
 from dprm.evaluate.study import Study
-from dprm.order import Policy
 from dprm.report.colours import order_colours
 from dprm.report.comparison import comparison
 from dprm.report.decisions import decisions
 from dprm.report.fits import fits
-from dprm.report.learned import radius_section, what_was_learned
+from dprm.report.learned import sureness, what_was_learned
 from dprm.report.pareto import pareto
 from dprm.report.parts import Article, Section
 from dprm.report.passing import passing
@@ -44,7 +43,7 @@ def page(runs: list[Run], title: str = "Which position next?") -> str:
     environment.policies["json.dumps_kwargs"] = {"sort_keys": False}
     html = environment.get_template("page.html").render(
         title=title,
-        articles=[*articles, *_sureness(runs)],
+        articles=articles,
         style=Markup((_HERE / "page.css").read_text()),
         script=Markup(script),
         script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
@@ -99,7 +98,7 @@ def _of_study(name: str, study: Study, colours: dict[str, str]) -> Article:
 
 def _of_policy(name: str, learned: Learned) -> Article:
     header = {key: value for key, value in learned.header.items() if key not in ("kind", "notes", "digest")}
-    sections = [what_was_learned(learned.policy)]
+    sections = _present([what_was_learned(learned.policy), sureness(learned.policy)])
     notes = {f"note: {key}": _told(value) for key, value in learned.header.get("notes", {}).items()}
     provenance = {**{key: _told(value) for key, value in header.items()}, **notes, "digest": learned.header["digest"]}
     facts = {
@@ -110,23 +109,6 @@ def _of_policy(name: str, learned: Learned) -> Article:
         "rule": str(header.get("rule", "–")),
     }
     return Article(name, "policy", facts, sections, provenance)
-
-
-def _sureness(runs: list[Run]) -> list[Article]:
-    """How sure the values are: policies of one host, cells and β are taken as states of one fit."""
-    found: dict[tuple[Any, ...], dict[str, Policy]] = {}
-    for run in runs:
-        if isinstance(run.content, Learned):
-            policy = run.content.policy
-            host = str(run.content.header["notes"].get("host", "no host named"))
-            found.setdefault((host, policy.cells.shape, policy.beta), {})[run.name] = policy
-    articles = []
-    for (host, *_), policies in found.items():
-        section = radius_section(policies)
-        if section is not None:
-            facts = {"host": host, "policies": ", ".join(policies)}
-            articles.append(Article(f"How sure the values are: {host}", "policies", facts, [section], {}))
-    return articles
 
 
 def _present(sections: list[Section | None]) -> list[Section]:

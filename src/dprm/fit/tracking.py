@@ -1,0 +1,71 @@
+"""A table while it is learned: how much it has seen, how far its values can be off, and how much they still move.
+
+A fit adds one moment a round and notes all of them in its policy, so that a page can show them over time.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+from torch import Tensor
+
+from dprm.order.stats import Stats
+from dprm.order.values import drift, radius
+
+# With which probability any radius may fail.
+DELTA = 0.05
+
+
+@dataclass(frozen=True)
+class Tracking:
+    """A table over time, T moments.
+
+    Attributes:
+        events: [T], in all.
+        ready: [T], share of the events that lie in ready cells.
+        radius: [T], mean radius of R̂ over the events.
+        drift: [T], largest change of a cell's mean since the moment before; 0 at the first.
+    """
+
+    events: tuple[float, ...] = ()
+    ready: tuple[float, ...] = ()
+    radius: tuple[float, ...] = ()
+    drift: tuple[float, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    def then(self, before: Stats | None, now: Stats, ready: float, horizon: int) -> Tracking:
+        """One moment more.
+
+        Args:
+            before: the evidence one moment ago, None at the first. now: the evidence, some of it at least.
+            ready: events from which on a cell is ready. horizon: moments in all; the radii hold for them together.
+        """
+        n = now.sums[0]
+        if not bool((n > 0).any()):
+            raise ValueError("now has no events: there is nothing to track")
+        seen, total = n > 0, n.sum()
+        wide = radius(now, DELTA, horizon)
+        return Tracking(
+            (*self.events, float(total)),
+            (*self.ready, _short((n * (n >= ready)).sum() / total)),
+            (*self.radius, _short((wide[seen] * n[seen]).sum() / total)),
+            (*self.drift, 0.0 if before is None else _short(drift(before, now).max())),
+        )
+
+    def note(self) -> str:
+        """For the notes of a policy."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def of_notes(cls, notes: dict[str, str]) -> Tracking:
+        """What a policy says; no moment where it says nothing."""
+        found = json.loads(notes.get("tracking", "{}"))
+        return cls(**{name: tuple(column) for name, column in found.items()})
+
+
+def _short(number: Tensor) -> float:
+    """Five digits are enough to draw it."""
+    return float(f"{float(number):.5g}")
