@@ -118,7 +118,7 @@ def test_a_control_takes_the_best_of_several_paths_and_resumes_too(tmp_path):
     assert again.arms["confidence, best of 4"].mean == control.mean
 
 
-def test_prompt_local_values_are_reported_with_what_they_cost():
+def test_prompt_local_values_are_reported_with_what_they_cost(tmp_path):
     from dprm.fit import MonteCarlo
 
     host = ToyHost()
@@ -128,6 +128,8 @@ def test_prompt_local_values_are_reported_with_what_they_cost():
     assert (arm.mean, arm.delta) == (1.0, 1.0)
     assert arm.nfe == 1 + 4 * 3 + 3
     assert card.verdict["verdict"] == "report rollout cost"
+    card.save(tmp_path / "card.json")
+    assert Card.load(tmp_path / "card.json").arms["montecarlo"].nfe == arm.nfe
 
 
 def test_prompt_local_values_are_not_asked_twice(tmp_path):

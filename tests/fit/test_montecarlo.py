@@ -33,6 +33,25 @@ def test_it_finds_the_beginning_that_pays_and_counts_every_call():
     assert found.changed.tolist() == [1] * 5
 
 
+@pytest.mark.parametrize("width", [1, 2])
+def test_every_reveal_has_its_step_and_its_confidence(width):
+    problems = HOST.problems("test", 5)
+    found = answered(MonteCarlo(moments=(0.0, 0.5), candidates=2, width=width), problems)
+    assert (found.step_map > 0).all()
+    assert found.step_map.amax() <= 4 // width
+    assert ((found.confidence > 0) & (found.confidence <= 1)).all()
+
+
+def test_what_was_given_is_not_revealed():
+    problems = HOST.problems("test", 5)
+    canvas = problems.canvas.clone()
+    canvas[:3] = 1  # Nothing is left to do in three rows, and they are asked nothing.
+    found = answered(MonteCarlo(moments=(0.0,), candidates=2), replace(problems, canvas=canvas))
+    assert found.step_map[:3].eq(0).all()
+    assert found.confidence[:3].isnan().all()
+    assert found.nfe[:3].tolist() == found.decisions[:3].tolist() == [0, 0, 0]
+
+
 def test_without_guidance_it_is_the_hosts_order():
     problems = HOST.problems("test", 5)
     found = answered(MonteCarlo(guidance=0.0), problems)

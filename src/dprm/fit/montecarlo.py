@@ -107,6 +107,7 @@ class MonteCarlo:
         state = State.start(problems.canvas, host.mask_id, mix_rows(problems.key, mix(self.seed)))
         steps = -(-int(state.initial.max()) // width)
         calls, asked, changed = (torch.zeros_like(state.initial) for _ in range(3))
+        confidence = torch.full_like(state.tokens, torch.nan, dtype=torch.float32)
 
         go_on = partial(run, host, order=order, denoiser=model, budget=width, temperature=self.temperature)
         for moment in sorted({int(share * steps) for share in self.moments}):
@@ -116,12 +117,15 @@ class MonteCarlo:
             calls += before.row_nfe + decision.calls
             asked += decision.asked
             changed += decision.changed
+            for part in (before.trace.confidence, decision.confidence):
+                confidence = torch.where(part.isnan(), confidence, part)
         last = go_on(state)
+        confidence = torch.where(last.trace.confidence.isnan(), confidence, last.trace.confidence)
         tokens = last.tokens.cpu()
         return Rollout(
             tokens=tokens,
             step_map=last.step_map.cpu(),
-            confidence=last.trace.confidence.cpu(),
+            confidence=confidence.cpu(),
             reward=host.reward(problems, tokens).float().cpu(),
             nfe=(calls + last.row_nfe).cpu(),
             decisions=asked.cpu(),
@@ -136,9 +140,9 @@ class MonteCarlo:
         """Reveal the best of the candidates, judged by continuations."""
         seen: list[tuple[Reading, Choice]] = []
         go_on(state, until=state.step + 1, on_step=lambda _, reading, choice: seen.append((reading, choice)))
-        nothing = torch.zeros_like(state.initial)
+        nothing, unseen = torch.zeros_like(state.initial), torch.full_like(state.tokens, torch.nan, dtype=torch.float32)
         if not seen:
-            return _Decision(state, nothing, nothing, nothing)
+            return _Decision(state, nothing, nothing, nothing, unseen)
         reading, choice = seen[0]
         top = torch.where(choice.candidates, choice.score, -torch.inf).topk(
             min(self.candidates, len(choice.score[0])), 1
@@ -155,16 +159,18 @@ class MonteCarlo:
         reward = host.reward(problems[row], ended.tokens.cpu()).double().to(row.device)
         values = (self.beta * reward.view(len(problems), -1, self.paths)).exp().mean(2).log() / self.beta
         best = (top.values.double() + self.guidance * self.beta * values).argmax(1, keepdim=True)
-        chosen, asked = top.indices.gather(1, best), choice.candidates.any(1)
-        token = torch.where(
-            asked, reading.tokens.gather(1, chosen).squeeze(1), state.tokens.gather(1, chosen).squeeze(1)
-        )
+        asked = choice.candidates.any(1)
+        revealed = torch.zeros_like(state.given).scatter(1, top.indices.gather(1, best), asked.unsqueeze(1))
+        state.tokens = torch.where(revealed, reading.tokens, state.tokens)
+        # It goes with what the next step reveals.
+        state.step_map = state.step_map.masked_fill(revealed, state.step + 1)
         return _Decision(
-            state=state.reveal(chosen.squeeze(1), token),
+            state=state,
             # A path is paid for where there was something to try; the look at the canvas is one more call.
             calls=(ended.row_nfe * real).view(len(problems), -1).sum(1) + asked,
             asked=asked.long(),
             changed=(asked & (best.squeeze(1) != 0)).long(),
+            confidence=torch.where(revealed, reading.confidence, unseen),
         )
 
 
@@ -175,9 +181,13 @@ def is_local(policy: Policy) -> bool:
 
 @dataclass(frozen=True)
 class _Decision:
-    """The state after a decision; calls, whether values were asked for, and whether they changed it, each [B]."""
+    """The state after a decision; calls, whether values were asked for, and whether they changed it, each [B].
+
+    `confidence` [B,L] is that of the position that was revealed, NaN elsewhere.
+    """
 
     state: State
     calls: Tensor
     asked: Tensor
     changed: Tensor
+    confidence: Tensor
