@@ -8,6 +8,7 @@ import torch
 from dprm.fit import Branched, Branching, OnPolicy
 from dprm.fit.tracking import Tracking
 from dprm.order import Stats
+from dprm.order.values import radius
 from tests.toy_host import ToyHost
 
 HOST = ToyHost()
@@ -23,6 +24,10 @@ def test_radius_shrinks_and_what_moves_drifts():
     assert found.ready == pytest.approx((20 / 22, 1.0), abs=1e-4)
     assert found.radius[1] < found.radius[0] / 3
     assert found.drift == pytest.approx((0.0, 0.0), abs=1e-9)
+    # Nearly all of its events lie in one cell; the other, hardly seen, does not count.
+    rare = Stats(2)
+    rare.add(torch.tensor([0] * 400 + [1] * 2), torch.ones(402))
+    assert Tracking().then(None, rare, 20, 1).radius[0] == pytest.approx(float(radius(rare)[0]), rel=1e-4)
     assert found.then(early, moved, 20, 2).drift[2] == pytest.approx(math.e - (1 + math.e) / 2, abs=1e-4)
     assert Tracking.of_notes({"tracking": found.note()}) == found
     with pytest.raises(ValueError, match="now has no events"):

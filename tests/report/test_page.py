@@ -169,7 +169,7 @@ def test_the_policy_of_a_fit_shows_radius_and_drift_over_time(tmp_path):
     host = ToyHost()
     policy = OnPolicy(rounds=3, prompts=4, samples=4, phases=2).fit(host, host.problems("fit", 8), tmp_path / "p.dprm")
     html = page([learned(policy)])
-    assert "Mean radius over time" in html
+    assert "Median radius over time" in html
     assert "Drift:" in html
     tracking = Tracking.of_notes(policy.notes)
     for events, wide in zip(tracking.events, tracking.radius, strict=True):

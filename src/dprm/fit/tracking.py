@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
+import torch
 from torch import Tensor
 
 from dprm.order.stats import Stats
@@ -24,8 +25,9 @@ class Tracking:
     Attributes:
         events: [T], in all.
         ready: [T], share of the events that lie in ready cells.
-        radius: [T], mean radius of R̂ over the events.
-        drift: [T], largest change of a cell's mean since the moment before; 0 at the first.
+        radius: [T], median radius of R̂ over the events; the mean would be that of cells that were hardly ever seen.
+        drift: [T], mean change over the events, by cell, of the mean of e^{β(R − R_min)} since the moment before; 0 at
+            the first.
     """
 
     events: tuple[float, ...] = ()
@@ -46,13 +48,15 @@ class Tracking:
         n = now.sums[0]
         if not bool((n > 0).any()):
             raise ValueError("now has no events: there is nothing to track")
-        seen, total = n > 0, n.sum()
-        wide = radius(now, DELTA, horizon)
+        total = n.sum()
+        wide, order = radius(now, DELTA, horizon).sort()
+        middle = int(torch.searchsorted(n[order].cumsum(0), total / 2))
+        moved = torch.zeros_like(n) if before is None else drift(before, now)
         return Tracking(
             (*self.events, float(total)),
             (*self.ready, _short((n * (n >= ready)).sum() / total)),
-            (*self.radius, _short((wide[seen] * n[seen]).sum() / total)),
-            (*self.drift, 0.0 if before is None else _short(drift(before, now).max())),
+            (*self.radius, _short(wide[middle])),
+            (*self.drift, _short((moved * n).sum() / total)),
         )
 
     def note(self) -> str:

@@ -74,10 +74,9 @@ def sureness(policy: Policy) -> Section | None:
     tracking = Tracking.of_notes(policy.notes)
     if len(tracking) > 1:
         figures += [
-            _over_time(tracking.events, tracking.radius, "mean radius", f"Mean radius over time, δ = {DELTA}."),
-            _over_time(
-                tracking.events, tracking.drift, "drift", "Drift: the largest move of a cell's mean e^{βR} in a round."
-            ),
+            _over_time(tracking.events, tracking.radius, "radius", f"Median radius over time, δ = {DELTA}."),
+            # Nothing has moved before the first round.
+            _over_time(tracking.events[1:], tracking.drift[1:], "drift", "Drift: how far a cell moved in a round."),
         ]
         tables.append(_time_table(tracking))
     rows = [row for delta in DELTAS for row in _quantiles(policy, delta)]
@@ -156,7 +155,7 @@ def _over_time(events: tuple[float, ...], values: tuple[float, ...], title: str,
 def _time_table(tracking: Tracking) -> Table:
     columns = zip(tracking.events, tracking.ready, tracking.radius, tracking.drift, strict=True)
     rows = [[f"{events:,.0f}", f"{ready:.0%}", f"{wide:.3f}", f"{moved:.4f}"] for events, ready, wide, moved in columns]
-    return Table("Round by round", ["events", "in ready cells", "mean radius", "drift"], rows)
+    return Table("Round by round", ["events", "in ready cells", "median radius", "drift"], rows)
 
 
 def _curve(rows: list[dict[str, Any]], caption: str) -> Figure:
