@@ -12,8 +12,8 @@ from tests.toy_host import ToyHost
 HOST = ToyHost()
 
 
-def notes(setting, estimator="head"):
-    return {"host": "toy", "estimator": estimator, "setting": setting}
+def notes(setting, estimator="head", branches=1000):
+    return {"host": "toy", "estimator": estimator, "setting": setting, "branches": str(branches)}
 
 
 def test_fits_are_seeds_of_one_setting_where_nothing_else_differs():
@@ -22,9 +22,11 @@ def test_fits_are_seeds_of_one_setting_where_nothing_else_differs():
         "b": notes("HeadFit(rounds=3, branching=Branching(rows=64, seed=11))"),
         "other rounds": notes("HeadFit(rounds=2, branching=Branching(rows=64, seed=2))"),
         "other estimator": notes("HeadFit(rounds=3, branching=Branching(rows=64, seed=3))", "leaning"),
+        "dearer": notes("HeadFit(rounds=3, branching=Branching(rows=64, seed=4))", branches=1500),
+        "as dear": notes("HeadFit(rounds=3, branching=Branching(rows=64, seed=5))", branches=1510),
         "of somebody else": {"host": "toy"},
     }
-    assert same_but_for_seed(fits) == [["a", "b"]]
+    assert same_but_for_seed(fits) == [["a", "b"], ["dearer", "as dear"]]
 
 
 def test_a_card_averages_the_seeds_of_a_fit(tmp_path):

@@ -8,6 +8,7 @@ import torch
 
 import dprm
 from dprm.decode.rollout import batches
+from dprm.fit.montecarlo import is_local
 from dprm.hosts import ENTRIES, load, weights
 from dprm.hosts.denoiser import Denoiser, save_weights
 from dprm.hosts.dmpo import canvas
@@ -43,7 +44,8 @@ def test_committed_policies_are_for_the_committed_hosts(name):
     order, host = dprm.Order.from_policy(policy), load(policy.notes["host"])
     problems = host.problems("fit", 2)
     ((_, rollout),) = batches(host, problems, order, budget=16)
-    assert rollout.changed.sum() > 0
+    # Values that are asked prompt by prompt are not in the policy: by itself it is the host's order.
+    assert bool(rollout.changed.any()) is not is_local(policy)
 
 
 def test_missing_and_damaged_weights_say_how_to_get_them(tmp_path, monkeypatch):

@@ -147,7 +147,7 @@ def show(card: Card) -> None:
     from dprm.evaluate.seeds import told
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("order")
+    table.add_column("order", overflow="fold")
     for column in ("solved", "reward", "difference", "95 % of it", "calls", "changed", "ms"):
         table.add_column(column, justify="right", no_wrap=True)
     for name, arm in card.arms.items():

@@ -14,18 +14,24 @@ import torch
 
 from dprm.decode.rollout import Rollout
 from dprm.evaluate.bootstrap import seeds_interval
+from dprm.fit.cost import SAME_PRICE, Cost
 
 _SEED = re.compile(r"\bseed=-?\d+")
 
 
 def same_but_for_seed(fits: Mapping[str, Mapping[str, str]]) -> list[list[str]]:
-    """Groups of at least two fits, by name, that share host, estimator and setting, but for the seed."""
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for name, notes in fits.items():
-        if "setting" in notes:
-            shared = notes.get("host", ""), notes.get("estimator", ""), _SEED.sub("seed", notes["setting"])
-            groups.setdefault(shared, []).append(name)
-    return [names for names in groups.values() if len(names) > 1]
+    """Groups of at least two fits, by name, that share host, estimator, setting but for the seed, and price."""
+    groups: dict[tuple[str, ...], list[list[str]]] = {}
+    paths = {name: Cost.of_notes(dict(notes)).paths for name, notes in fits.items() if "setting" in notes}
+    for name in sorted(paths, key=lambda name: paths[name]):
+        notes = fits[name]
+        shared = notes.get("host", ""), notes.get("estimator", ""), _SEED.sub("seed", notes["setting"])
+        prices = groups.setdefault(shared, [])
+        if prices and paths[name] <= SAME_PRICE * paths[prices[-1][0]]:
+            prices[-1].append(name)
+        else:
+            prices.append([name])
+    return [names for prices in groups.values() for names in prices if len(names) > 1]
 
 
 def averages(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
 
+# Fits whose paths differ by no more than this factor have one price.
+SAME_PRICE = 1.15
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -26,6 +29,11 @@ class Cost:
     def __str__(self) -> str:
         back = f" ({self.rejoined:,} came back)" if self.rejoined else ""
         return f"{self.rollouts:,} rollouts, {self.branches:,} branches{back}, {self.calls:,} model calls"
+
+    @property
+    def paths(self) -> int:
+        """Continuations, or whole decodings where there are no others; those that choose settings left out."""
+        return self.branches or self.rollouts
 
     def notes(self) -> dict[str, str]:
         """For the notes of a policy."""

@@ -10,7 +10,7 @@ from typing import Any
 import altair
 
 from dprm.evaluate.card import Arm, Card
-from dprm.fit.cost import Cost
+from dprm.fit.cost import SAME_PRICE, Cost
 from dprm.report.charts import INK, PLOT, SOFT, colour, data, figure
 from dprm.report.parts import Figure, Section, Table
 from dprm.report.spread import spread
@@ -20,8 +20,6 @@ _COLOURS = {
     name: f"var(--order-{place})"
     for place, name in enumerate(("head", "policy_gradient", "branched", "onpolicy", "leaning"), 1)
 }
-# Fits whose paths differ by no more than this factor have one price.
-_SAME_PRICE = 1.15
 # In pixels: between fits side by side, and at the ends of the scale.
 _APART, _MARGIN = 8, 24
 # A scale spans at least this factor.
@@ -67,9 +65,8 @@ def fitted_arms(card: Card) -> dict[str, Arm]:
 
 
 def paths_of(arm: Arm) -> int:
-    """Continuations, or whole decodings for an estimator that makes no others; those that choose settings left out."""
-    cost = Cost.of_notes(arm.fit)
-    return cost.branches or cost.rollouts
+    """What the fit of an arm took; 0 where it has none."""
+    return Cost.of_notes(arm.fit).paths
 
 
 def price_groups(fitted: dict[str, Arm]) -> list[list[Arm]]:
@@ -77,7 +74,7 @@ def price_groups(fitted: dict[str, Arm]) -> list[list[Arm]]:
     groups: list[list[Arm]] = []
     for arm in sorted(fitted.values(), key=lambda arm: (arm.fit["estimator"], paths_of(arm))):
         first = groups[-1][0] if groups else arm
-        same = first.fit["estimator"] == arm.fit["estimator"] and paths_of(arm) <= _SAME_PRICE * paths_of(first)
+        same = first.fit["estimator"] == arm.fit["estimator"] and paths_of(arm) <= SAME_PRICE * paths_of(first)
         if groups and same:
             groups[-1].append(arm)
         else:
