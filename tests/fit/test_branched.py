@@ -74,3 +74,11 @@ def test_a_table_of_noise_does_not_transfer():
     noise = torch.randn(branches.gain.shape, generator=torch.Generator().manual_seed(0)).clamp(-1, 1)
     branches.gain = torch.where(branches.kept, noise, 0.0)
     assert transfer(branches, cells, 1.0, (-1.0, 1.0)) < 0.02
+
+
+def test_where_there_is_no_choice_to_make_the_host_keeps_its_order(tmp_path):
+    # All four positions in one step: no state leaves an alternative.
+    policy = Branched(Branching(width=4)).fit(HOST, HOST.problems("fit", 6), tmp_path / "p.dprm")
+    assert int(policy.notes["branches"]) == 0
+    assert float(policy.notes["explained"]) == 0.0
+    assert not policy.table.value.any()

@@ -30,8 +30,7 @@ def test_radius_shrinks_and_what_moves_drifts():
     assert Tracking().then(None, rare, 20, 1).radius[0] == pytest.approx(float(radius(rare)[0]), rel=1e-4)
     assert found.then(early, moved, 20, 2).drift[2] == pytest.approx(math.e - (1 + math.e) / 2, abs=1e-4)
     assert Tracking.of_notes({"tracking": found.note()}) == found
-    with pytest.raises(ValueError, match="now has no events"):
-        Tracking().then(None, Stats(2), ready=20, horizon=1)
+    assert found.then(late, Stats(2), ready=20, horizon=2) == found
 
 
 def test_a_fit_notes_every_round_also_after_a_kill(tmp_path):

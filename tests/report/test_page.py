@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import dprm
 from dprm.cli import app
-from dprm.fit import OnPolicy
+from dprm.fit import MonteCarlo, OnPolicy
 from dprm.fit.tracking import Tracking
 from dprm.order.basis import names
 from dprm.order.files import read_tensors, write_tensors
@@ -175,6 +175,15 @@ def test_the_policy_of_a_fit_shows_radius_and_drift_over_time(tmp_path):
     for events, wide in zip(tracking.events, tracking.radius, strict=True):
         assert f'<td class="name"><bdi>{events:,.0f}</bdi></td>' in html
         assert f"<td><bdi>{wide:.3f}</bdi></td>" in html
+
+
+def test_a_policy_that_asks_every_prompt_says_what_and_shows_no_empty_map(tmp_path):
+    host = ToyHost()
+    policy = MonteCarlo(moments=(0.0, 0.5), candidates=3).fit(host, host.problems("fit", 1), tmp_path / "p.dprm")
+    html = page([learned(policy)])
+    assert Elements(html).headings == ["What is asked of every prompt"]
+    assert "After 0%, 50% of a decoding the 3 surest candidates" in html
+    assert "<svg" not in html
 
 
 def test_an_edited_policy_is_refused(tmp_path):

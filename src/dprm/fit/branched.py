@@ -89,7 +89,7 @@ class Branched:
         if path.is_file():
             policy = Policy.load(path)
             check_same_fit(path, policy.notes, notes)
-            known = Cost.of_notes(policy.notes), Tracking.of_notes(policy.notes), policy.notes["grids"]
+            known = Cost.of_notes(policy.notes), Tracking.of_notes(policy.notes), policy.notes.get("grids", "")
             return Order.from_policy(policy), *known
         # Without evidence it is the host's order, whatever its cells.
         return self._order(host, self._grids(host)[0]), Cost(), Tracking(), ""

@@ -39,16 +39,16 @@ class Tracking:
         return len(self.events)
 
     def then(self, before: Stats | None, now: Stats, ready: float, horizon: int) -> Tracking:
-        """One moment more.
+        """One moment more, if there is any evidence yet.
 
         Args:
-            before: the evidence one moment ago, None at the first. now: the evidence, some of it at least.
+            before: the evidence one moment ago, None at the first. now: the evidence.
             ready: events from which on a cell is ready. horizon: moments in all; the radii hold for them together.
         """
         n = now.sums[0]
-        if not bool((n > 0).any()):
-            raise ValueError("now has no events: there is nothing to track")
         total = n.sum()
+        if not total > 0:
+            return self
         wide, order = radius(now, DELTA, horizon).sort()
         middle = int(torch.searchsorted(n[order].cumsum(0), total / 2))
         moved = torch.zeros_like(n) if before is None else drift(before, now)

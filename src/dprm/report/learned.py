@@ -10,6 +10,7 @@ import altair
 import torch
 from torch import Tensor
 
+from dprm.fit.montecarlo import MonteCarlo, is_local
 from dprm.fit.tracking import DELTA, Tracking
 from dprm.order import Policy
 from dprm.order.head import Head
@@ -25,8 +26,20 @@ MOST_STATES = 20
 
 
 def what_was_learned(policy: Policy) -> Section:
-    """What a policy has learned: maps of a table, weights of a head."""
+    """What a policy has learned: maps of a table, weights of a head; or what it asks of every prompt."""
+    if is_local(policy):
+        return _asked(policy)
     return _maps(policy) if policy.head is None else _weights(policy.head)
+
+
+def _asked(policy: Policy) -> Section:
+    setting = MonteCarlo.of_policy(policy)
+    moments = ", ".join(f"{moment:.0%}" for moment in setting.moments)
+    lead = (
+        f"It has no values of its own. After {moments} of a decoding the {setting.candidates} surest candidates are "
+        "each tried: the canvas is forked and finished, and the terminal rewards decide. Each path costs calls."
+    )
+    return Section("What is asked of every prompt", lead)
 
 
 def _weights(head: Head, count: int = 24) -> Section:
