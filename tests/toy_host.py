@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from dprm.decode.host import Host, Problems
+from dprm.host.host import Host, Problems
 from dprm.theory import myopic
 
 CHAIN = myopic(beta=2.0)

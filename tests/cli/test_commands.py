@@ -139,7 +139,7 @@ def test_train_writes_weights_and_enters_them_where_weights_live(tmp_path, monke
         out.write_bytes(b"weights")
         return {"solved": 0.5}
 
-    monkeypatch.setattr("dprm.hosts.train.train", pretend)
+    monkeypatch.setattr("dprm.train.train.train", pretend)
     shown = runner.invoke(app, ["train", "puma", "--law", "dprm", "--steps", "5", "--out", "weights/puma.safetensors"])
     assert shown.exit_code == 0, shown.output
     assert trained == [("puma", "dprm", 5)]

@@ -78,10 +78,10 @@ def test_arms_at_unequal_steps_are_refused(here):
 
 
 def test_compare_takes_a_difficulty(here, monkeypatch):
-    from dprm.hosts.denoiser import Denoiser
     from dprm.hosts.puma.host import Sudoku
-    from dprm.hosts.task import task_of
-    from dprm.hosts.transformer import Transformer
+    from dprm.train.denoiser import Denoiser
+    from dprm.train.task import task_of
+    from dprm.train.transformer import Transformer
 
     host = Sudoku(Denoiser(Transformer(task_of("puma").shaped(32, 1))))
     monkeypatch.setattr("dprm.hosts.load", lambda name, device="cpu", compiled=False: host)

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 import dprm
-from dprm.decode.rollout import Rollout
 from dprm.evaluate.controls import best
 from dprm.evaluate.diagnostics import (
     agreement,
@@ -15,6 +14,7 @@ from dprm.evaluate.diagnostics import (
     selections,
     terminal_sensitivity,
 )
+from dprm.host.rollout import Rollout
 from dprm.order import Stats
 
 

@@ -7,11 +7,11 @@ import pytest
 import torch
 
 import dprm
-from dprm.decode.rollout import Rollout
 from dprm.evaluate import replays as module
 from dprm.evaluate.card import Card
 from dprm.evaluate.compare import compare
 from dprm.evaluate.replays import Replays, first_parting, partings, replays, telling
+from dprm.host.rollout import Rollout
 from tests.toy_host import ToyHost
 
 HOST = ToyHost()

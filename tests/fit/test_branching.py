@@ -6,12 +6,12 @@ import pytest
 import torch
 
 import dprm
-from dprm.decode.host import Problems
+from dprm.decode.guards import HoldBack
 from dprm.fit.branches import Branches
 from dprm.fit.branching import Branching
 from dprm.fit.leaning import Leaning
+from dprm.host.host import Problems
 from dprm.order.basis import LEFT
-from dprm.order.guards import HoldBack
 from dprm.order.head import Head, HeadShape
 from tests.toy_host import ToyHost
 

@@ -4,12 +4,12 @@ import pytest
 import torch
 
 import dprm
-from dprm.decode.host import Problems
 from dprm.evaluate.compare import compare
 from dprm.evaluate.protocol import settle
 from dprm.fit import HeadFit, estimator
 from dprm.fit.branching import Branching
 from dprm.fit.leaning import Leaning, leanings, race
+from dprm.host.host import Problems
 from dprm.order.basis import LEFT, names
 from dprm.order.head import HeadShape
 from dprm.order.pace import TURNS

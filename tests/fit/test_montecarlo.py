@@ -6,9 +6,9 @@ import pytest
 import torch
 
 import dprm
-from dprm.decode.rollout import Rollout, batches
 from dprm.fit.cost import Cost
 from dprm.fit.montecarlo import MonteCarlo
+from dprm.host.rollout import Rollout, batches
 from tests.toy_host import ToyHost
 
 HOST = ToyHost()

@@ -7,18 +7,19 @@ import pytest
 import torch
 
 import dprm
-from dprm.decode.rollout import batches
 from dprm.fit.montecarlo import is_local
-from dprm.hosts import ENTRIES, load, weights
-from dprm.hosts.denoiser import Denoiser, save_weights
+from dprm.host import weights
+from dprm.host.rollout import batches
+from dprm.hosts import ENTRIES, load
 from dprm.hosts.dmpo import canvas
 from dprm.hosts.dmpo.host import Countdown
-from dprm.hosts.puma import words
 from dprm.hosts.puma.board import NINE
 from dprm.hosts.puma.host import Sudoku
-from dprm.hosts.puma.word_host import WordProblems
-from dprm.hosts.transformer import Config, Transformer
+from dprm.hosts.puma_words import words
+from dprm.hosts.puma_words.host import WordProblems
 from dprm.order import Order
+from dprm.train.denoiser import Denoiser, save_weights
+from dprm.train.transformer import Config, Transformer
 
 
 def tiny(vocabulary, sides):

@@ -7,14 +7,15 @@ from collections import Counter
 import pytest
 import torch
 
+from dprm.data.arithmetic import apply
 from dprm.hosts.dmpo import problems
 from dprm.hosts.dmpo.host import Countdown
-from dprm.hosts.dmpo.verifier import apply, verify
+from dprm.hosts.dmpo.verifier import verify
 from dprm.hosts.puma.board import NINE
 from dprm.hosts.puma.host import Sudoku
 from dprm.hosts.puma.puzzles import generate
 from dprm.hosts.puma.verifier import solved
-from dprm.hosts.puma.word_verifier import verify as verify_words
+from dprm.hosts.puma_words.verifier import verify as verify_words
 
 gym = pytest.importorskip("reasoning_gym")
 

@@ -88,7 +88,8 @@ def _word_problems(problems: int, seed: int) -> None:
     from dprm.cli.compare import show
     from dprm.cli.replay import replay
     from dprm.evaluate.compare import compare
-    from dprm.hosts import load, weights
+    from dprm.host import weights
+    from dprm.hosts import load
 
     console = Console()
     console.print(f"\nNow a trained model: word problems of four steps, {WIDTH} positions revealed a step.\n")

@@ -8,8 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from dprm.decode.host import Host
-    from dprm.decode.rollout import Rollout
+    from dprm.host.host import Host
+    from dprm.host.rollout import Rollout
 
 
 def replay(host: Host, row: int, runs: dict[str, Rollout], first: int, last: int, every: int = 1) -> Table:

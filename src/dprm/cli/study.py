@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from dprm.evaluate.study import Study
     from dprm.hosts.dmpo.study import Setting
-    from dprm.hosts.transformer import Transformer
+    from dprm.train.transformer import Transformer
 
 HOSTS = ("puma", "puma_words", "dmpo")
 
@@ -140,7 +140,7 @@ def _arms(
 ) -> dict[str, Path]:
     """Weights of the three mask laws, trained where no file was given."""
     from dprm.hosts.puma.arms import train_missing
-    from dprm.hosts.recipe import Recipe
+    from dprm.train.recipe import Recipe
 
     recipe = None
     if steps is not None:
@@ -173,10 +173,10 @@ def _setting(
 
 def _start(files: dict[str, Path], tiny: bool) -> Path | Transformer:
     """The weights to post-train: given or committed ones; for a rehearsal also a model that knows nothing."""
+    from dprm.host import weights as committed
     from dprm.hosts import ENTRIES
-    from dprm.hosts import weights as committed
-    from dprm.hosts.task import task_of
-    from dprm.hosts.transformer import Transformer
+    from dprm.train.task import task_of
+    from dprm.train.transformer import Transformer
 
     for name in files:
         if name != "start":

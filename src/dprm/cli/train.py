@@ -35,9 +35,9 @@ def train(
     """
     import json
 
-    from dprm.hosts import weights
-    from dprm.hosts.recipe import Recipe
-    from dprm.hosts.train import train as run
+    from dprm.host import weights
+    from dprm.train.recipe import Recipe
+    from dprm.train.train import train as run
 
     path = out or Path("runs") / f"{host}-{law}.safetensors"
     with clear_errors("train"):

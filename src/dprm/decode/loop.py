@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from dprm.decode.counts import CountRule, Fixed, resolve_count
+from dprm.decode.guards import HoldBack
 from dprm.decode.revoke import Revoke
 from dprm.decode.state import State
 from dprm.decode.trace import Trace
 from dprm.decode.windows import Window
 from dprm.order import Choice, Order, Reading, read
 from dprm.order.checks import can_look, check_integer, check_number
-from dprm.order.counts import CountRule, Fixed, resolve_count
-from dprm.order.guards import HoldBack
 from dprm.order.noise import TOKEN, Stream, mix_rows
 
 Denoiser = Callable[[Tensor], Tensor]

@@ -23,7 +23,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dprm.decode.rollout import Rollout
 from dprm.evaluate.card import Card
 from dprm.evaluate.choosing import choose, problems_needed
 from dprm.evaluate.compare import compare
@@ -31,6 +30,7 @@ from dprm.evaluate.measure import measure
 from dprm.evaluate.population import Population
 from dprm.evaluate.verdict import APPLY, VERDICTS, Verdict, judge
 from dprm.fit import OnPolicy
+from dprm.host.rollout import Rollout
 from dprm.order import Order, Policy
 from dprm.order.noise import mix
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from dprm.decode.host import Host, Problems
-from dprm.decode.rollout import Rollout, batches
+from dprm.decode.counts import CountRule
 from dprm.evaluate.card import Card
 from dprm.evaluate.controls import best
 from dprm.evaluate.diagnostics import terminal_sensitivity
@@ -22,8 +21,9 @@ from dprm.evaluate.replays import partings, replays
 from dprm.evaluate.seeds import averages
 from dprm.evaluate.verdict import judge
 from dprm.fit.montecarlo import MONTE_CARLO, MonteCarlo
+from dprm.host.host import Host, Problems
+from dprm.host.rollout import Rollout, batches
 from dprm.order import Order
-from dprm.order.counts import CountRule
 from dprm.order.files import read_tensors, write_tensors
 from dprm.order.noise import mix
 

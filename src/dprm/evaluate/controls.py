@@ -10,7 +10,7 @@ from dataclasses import fields
 
 import torch
 
-from dprm.decode.rollout import Rollout
+from dprm.host.rollout import Rollout
 
 
 def best(rollouts: list[Rollout]) -> Rollout:

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dprm.decode.rollout import Rollout
+from dprm.host.rollout import Rollout
 from dprm.order import Order
 from dprm.order.checks import check_count, check_number
 

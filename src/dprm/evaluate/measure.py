@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from dprm.decode.rollout import Rollout
 from dprm.evaluate.bootstrap import mean_interval, paired_interval
 from dprm.evaluate.card import Arm
 from dprm.evaluate.diagnostics import differing, residual_coverage, selections
+from dprm.host.rollout import Rollout
 from dprm.order import Order
 
 

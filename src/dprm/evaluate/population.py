@@ -7,8 +7,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from dprm.decode.host import Host, Problems
 from dprm.decode.loop import Denoiser
+from dprm.host.host import Host, Problems
 from dprm.order.noise import mix, mix_rows
 
 _SPLITS = ("train", "fit", "select", "test")

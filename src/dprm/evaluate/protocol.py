@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from dprm.decode.host import Host, Problems
 from dprm.evaluate.choosing import choose, problems_needed
 from dprm.evaluate.compare import compare
 from dprm.evaluate.verdict import EQUAL_CALLS
 from dprm.fit.montecarlo import MonteCarlo, is_local
 from dprm.fit.tracking import DELTA
+from dprm.host.host import Host, Problems
 from dprm.order import Order, Policy
 from dprm.order.files import write_whole
 from dprm.order.values import radius

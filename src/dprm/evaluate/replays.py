@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dprm.decode.host import Host
-from dprm.decode.rollout import Rollout
+from dprm.host.host import Host
+from dprm.host.rollout import Rollout
 
 PROBLEMS = 6
 # Characters of all recordings of a card together.

@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
-from dprm.decode.rollout import Rollout
 from dprm.evaluate.bootstrap import seeds_interval
 from dprm.fit.cost import SAME_PRICE, Cost
+from dprm.host.rollout import Rollout
 
 _SEED = re.compile(r"\bseed=-?\d+")
 

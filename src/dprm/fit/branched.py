@@ -18,12 +18,12 @@ from pathlib import Path
 
 from torch import Tensor
 
-from dprm.decode.host import Host, Problems
 from dprm.fit.branches import Branches
 from dprm.fit.branching import Branching
 from dprm.fit.cost import Cost
 from dprm.fit.resume import check_same_fit
 from dprm.fit.tracking import Tracking
+from dprm.host.host import Host, Problems
 from dprm.order import Cells, Order, Policy
 from dprm.order.noise import mix
 from dprm.order.policy import evidence

@@ -27,12 +27,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dprm.decode.host import Host, Problems
 from dprm.decode.loop import Denoiser
-from dprm.decode.rollout import run
 from dprm.decode.state import State
 from dprm.fit.branches import Branches
 from dprm.fit.cost import Cost
+from dprm.host.host import Host, Problems
+from dprm.host.rollout import run
 from dprm.order import Choice, Order, Reading
 from dprm.order.head import Sight
 from dprm.order.noise import BRANCH, Stream, mix, mix_rows

@@ -8,13 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from dprm.decode.host import Host, Problems
 from dprm.fit.branched import Branched
 from dprm.fit.branching import Branching
 from dprm.fit.head import HeadFit
 from dprm.fit.montecarlo import MONTE_CARLO, MonteCarlo
 from dprm.fit.onpolicy import OnPolicy
 from dprm.fit.policy_gradient import PolicyGradient
+from dprm.host.host import Host, Problems
 from dprm.order import Policy
 
 

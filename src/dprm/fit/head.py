@@ -19,15 +19,15 @@ from pathlib import Path
 
 from torch import Tensor
 
-from dprm.decode.host import Host, Problems
 from dprm.decode.loop import Denoiser
-from dprm.decode.rollout import Rollout, batches
 from dprm.fit.branches import Branches
 from dprm.fit.branching import Branching, positions_a_step
 from dprm.fit.cost import Cost
 from dprm.fit.leaning import Leaning, leanings, race
 from dprm.fit.resume import check_same_fit
 from dprm.fit.teaching import Taught, spread, teach
+from dprm.host.host import Host, Problems
+from dprm.host.rollout import Rollout, batches
 from dprm.order import Order, Policy
 from dprm.order.head import Head, HeadShape
 from dprm.order.noise import mix

@@ -24,12 +24,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from dprm.decode.host import Host, Problems
 from dprm.decode.loop import Denoiser, Result
-from dprm.decode.rollout import Rollout, run
 from dprm.decode.state import State
 from dprm.fit.branching import positions_a_step
 from dprm.fit.resume import check_same_fit
+from dprm.host.host import Host, Problems
+from dprm.host.rollout import Rollout, run
 from dprm.order import Choice, Order, Policy, Reading
 from dprm.order.noise import mix, mix_rows
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import torch
 
-from dprm.decode.host import Host, Problems
-from dprm.decode.rollout import batches
 from dprm.fit.cost import Cost
 from dprm.fit.resume import check_same_fit
 from dprm.fit.tracking import Tracking
+from dprm.host.host import Host, Problems
+from dprm.host.rollout import batches
 from dprm.order import Order, Policy
 from dprm.order.noise import mix
 

@@ -17,13 +17,13 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from dprm.decode.host import Host, Problems
 from dprm.decode.loop import Denoiser
-from dprm.decode.rollout import run
 from dprm.decode.state import State
 from dprm.fit.branching import positions_a_step
 from dprm.fit.cost import Cost
 from dprm.fit.resume import check_same_fit
+from dprm.host.host import Host, Problems
+from dprm.host.rollout import run
 from dprm.order import Choice, Order, Policy, Reading
 from dprm.order.files import read_tensors, write_tensors
 from dprm.order.head import Head, HeadShape, Sight

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import torch
 
-from dprm.decode.host import Host
-from dprm.hosts import weights
-from dprm.hosts.denoiser import Denoiser
+from dprm.host import weights
+from dprm.host.host import Host
+from dprm.train.denoiser import Denoiser
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ ENTRIES = {
             "puma_words",
             "word problems with step-by-step answers",
             "answer positions",
-            "dprm.hosts.puma.word_host",
+            "dprm.hosts.puma_words.host",
             "puma_words.safetensors",
             "dprm train puma_words --law confidence --steps 3000 --rows 512 --device cuda"
             " --out weights/puma_words.safetensors",

@@ -5,8 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dprm.data.splits import SPLITS
 from dprm.hosts.dmpo import canvas, problems
-from dprm.hosts.splits import SPLITS
 from tests.hosts.dmpo.brute_force import replay, solutions
 
 

@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from dprm.hosts.dmpo.passing import CONTRASTS, START, START_BY_SHORTLIST, Passing
-from dprm.hosts.dmpo.posttraining import ARMS
 from dprm.hosts.dmpo.study import Setting, study
-from dprm.hosts.task import task_of
-from dprm.hosts.training import Training
-from dprm.hosts.transformer import Transformer
+from dprm.train.posttraining import ARMS
+from dprm.train.task import task_of
+from dprm.train.training import Training
+from dprm.train.transformer import Transformer
 
 SMALL = replace(Setting(updates=9, sizes=(4, 5), width=14).rehearsal(), samples=2, checked=2)
 

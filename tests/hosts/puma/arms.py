@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from dprm.hosts.denoiser import save_weights
-from dprm.hosts.recipe import Recipe
-from dprm.hosts.task import task_of
-from dprm.hosts.train import LAWS
-from dprm.hosts.transformer import Transformer
+from dprm.train.denoiser import save_weights
+from dprm.train.recipe import Recipe
+from dprm.train.task import task_of
+from dprm.train.train import LAWS
+from dprm.train.transformer import Transformer
 
 
 def write_arm(

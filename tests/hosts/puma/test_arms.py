@@ -3,8 +3,8 @@
 import pytest
 
 from dprm.hosts.puma.arms import train_missing, trained_arms
-from dprm.hosts.recipe import Recipe
-from dprm.hosts.train import LAWS
+from dprm.train.recipe import Recipe
+from dprm.train.train import LAWS
 from tests.hosts.puma.arms import arm_files, write_arm
 
 RECIPE = Recipe(rows=16, steps=5, seed=3)

@@ -3,12 +3,12 @@
 import pytest
 import torch
 
+from dprm.data.splits import SPLITS, in_split
 from dprm.hosts.puma.board import NINE, SIX
 from dprm.hosts.puma.held_out import split_puzzles
 from dprm.hosts.puma.solver import Solver
 from dprm.hosts.puma.symmetry import invariant
 from dprm.hosts.puma.verifier import solved
-from dprm.hosts.splits import SPLITS, in_split
 
 
 @pytest.mark.parametrize("split", SPLITS)

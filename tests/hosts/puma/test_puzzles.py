@@ -10,12 +10,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dprm.hosts.draws import Draws
+from dprm.data.draws import Draws
+from dprm.data.splits import SPLITS
 from dprm.hosts.puma import puzzles, symmetry
 from dprm.hosts.puma.board import NINE, SIX, Board
 from dprm.hosts.puma.solver import Solver
 from dprm.hosts.puma.verifier import right_units, solved
-from dprm.hosts.splits import SPLITS
 
 FOUR = Board(2, 2)
 BOARDS = {"4": FOUR, "6": SIX, "9": NINE}

@@ -8,7 +8,7 @@ import torch
 from dprm.evaluate import compare as comparing
 from dprm.evaluate.study import Study
 from dprm.hosts.puma.study import differences, study
-from dprm.hosts.train import LAWS
+from dprm.train.train import LAWS
 from tests.hosts.puma.arms import arm_files, write_arm
 
 # Grids with so many clues are decoded at once.

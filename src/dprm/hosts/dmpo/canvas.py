@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
-from dprm.hosts.characters import digits, pack, spell
+from dprm.data.characters import digits, pack, spell
 
 CHARACTERS = "0123456789+-*/=,"
 BLANK, EOT, MASK = range(len(CHARACTERS), len(CHARACTERS) + 3)

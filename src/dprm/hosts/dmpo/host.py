@@ -10,18 +10,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dprm.decode.host import Host, Problems
 from dprm.decode.loop import Denoiser as Model
 from dprm.decode.state import State
-from dprm.hosts.denoiser import Denoiser, load_weights
-from dprm.hosts.difficulty import whole_range
+from dprm.host.difficulty import whole_range
+from dprm.host.host import Host, Problems
+from dprm.host.weights import sha256
 from dprm.hosts.dmpo import canvas
 from dprm.hosts.dmpo.problems import LARGEST_NUMBER, LARGEST_TARGET, CountdownData, generate, key
 from dprm.hosts.dmpo.verifier import verify
-from dprm.hosts.task import Task
-from dprm.hosts.transformer import Config
-from dprm.hosts.weights import sha256
 from dprm.order import Reading
+from dprm.train.denoiser import Denoiser, load_weights
+from dprm.train.task import Task
+from dprm.train.transformer import Config
 
 # What a predicted token is, for the cells: a digit, an operator, `=`, a comma, the end.
 _CLASSES = {**{str(d): 0 for d in range(10)}, **dict.fromkeys("+-*/", 1), "=": 2, ",": 3}

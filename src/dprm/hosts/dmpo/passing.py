@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 
 from dprm.evaluate.passk import ESTIMATORS, KS, paired_pass_interval, pass_interval, pass_table
-from dprm.hosts import checkpoint
+from dprm.host.progress import Progress
 from dprm.hosts.dmpo import problems
 from dprm.hosts.dmpo.host import Countdown
-from dprm.hosts.dmpo.posttraining import ARMS
 from dprm.hosts.dmpo.sampling import success_matrix
-from dprm.hosts.progress import Progress
 from dprm.order import Order
+from dprm.train import checkpoint
+from dprm.train.posttraining import ARMS
 
 if TYPE_CHECKING:
     from dprm.hosts.dmpo.study import Setting

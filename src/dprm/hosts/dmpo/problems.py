@@ -16,10 +16,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from dprm.data.draws import Draws, row_hash
+from dprm.data.splits import in_split
+from dprm.data.stock import Stock, collected
 from dprm.hosts.dmpo import canvas
-from dprm.hosts.draws import Draws, row_hash
-from dprm.hosts.splits import in_split
-from dprm.hosts.stock import Stock, collected
 
 LARGEST_NUMBER = 100
 LARGEST_TARGET = 100

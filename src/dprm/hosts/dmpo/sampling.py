@@ -9,11 +9,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dprm.decode.host import Host, Problems
-from dprm.decode.rollout import batches
+from dprm.decode.counts import CountRule
+from dprm.host.host import Host, Problems
+from dprm.host.rollout import batches
 from dprm.order import Order
 from dprm.order.checks import check_count
-from dprm.order.counts import CountRule
 from dprm.order.noise import mix_rows
 
 

@@ -20,19 +20,19 @@ from typing import Any
 import torch
 
 from dprm.evaluate.study import Study
-from dprm.hosts.denoiser import Denoiser, load_weights, save_weights
+from dprm.host.weights import sha256
 from dprm.hosts.dmpo import problems
 from dprm.hosts.dmpo.host import SIZES, Countdown
 from dprm.hosts.dmpo.passing import DPRM, DPRM_BY_CONFIDENCE, DPRM_BY_TOP_M, START, START_BY_SHORTLIST, Passing
-from dprm.hosts.dmpo.posttraining import ARMS, PostTraining, deployed, opened, order_of
-from dprm.hosts.dmpo.prompts import HostPrompts
-from dprm.hosts.dmpo.rollouts import Plan
 from dprm.hosts.dmpo.sampling import success_matrix
-from dprm.hosts.recipe import Recipe
-from dprm.hosts.transformer import Transformer
-from dprm.hosts.weights import sha256
 from dprm.order import Order
 from dprm.order.files import write_whole
+from dprm.train.denoiser import Denoiser, load_weights, save_weights
+from dprm.train.posttraining import ARMS, PostTraining, deployed, opened, order_of
+from dprm.train.prompts import HostPrompts
+from dprm.train.recipe import Recipe
+from dprm.train.rollouts import Plan
+from dprm.train.transformer import Transformer
 
 # The gate of an arm whose number of updates is known: a tenth and four tenths of its refreshes, as in the paper.
 WARM, SWITCH = 0.1, 0.4

@@ -15,8 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-SOLVED, WELL_FORMED, MALFORMED = 1.0, 0.1, 0.0
-LARGEST_VALUE = 9_999
+from dprm.data.arithmetic import MALFORMED, SOLVED, WELL_FORMED, apply
 
 _NUMBER = r"(0|[1-9][0-9]{0,3})"
 _STEP = re.compile(rf"{_NUMBER}([-+*/]){_NUMBER}={_NUMBER}")
@@ -54,12 +53,3 @@ def verify(numbers: Sequence[int], target: int, text: str) -> Verdict:
     if result != target:
         return Verdict(WELL_FORMED, f"the result is {result}, not {target}")
     return Verdict(SOLVED, "")
-
-
-def apply(left: int, operator: str, right: int) -> int | None:
-    """left ∘ right, or None where it is not a whole number from 0 to 9,999."""
-    if operator == "/":
-        result = left // right if right and left % right == 0 else None
-    else:
-        result = {"+": left + right, "-": left - right, "*": left * right}[operator]
-    return result if result is not None and 0 <= result <= LARGEST_VALUE else None

@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from dprm.hosts import checkpoint
-from dprm.hosts.recipe import Recipe
-from dprm.hosts.train import LAWS, train
-from dprm.hosts.weights import sha256
+from dprm.host.weights import sha256
+from dprm.train import checkpoint
+from dprm.train.recipe import Recipe
+from dprm.train.train import LAWS, train
 
 # What must agree between arms. Compilation and how often a checkpoint is written do not change what is learned.
 SHARED = ("rows", "rate", "warm", "decay", "clip", "betas", "average", "seed")

@@ -11,10 +11,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from dprm.data.splits import SPLITS, in_split
 from dprm.hosts.puma.board import Board
 from dprm.hosts.puma.puzzles import Puzzles, generate
 from dprm.hosts.puma.symmetry import invariant
-from dprm.hosts.splits import SPLITS, in_split
 from dprm.order.noise import mix, mix_rows
 
 # Neighbours tried for a puzzle; one in 22 has none of these in a held-out split and is left out.

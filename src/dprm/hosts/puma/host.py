@@ -11,21 +11,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dprm.decode.host import Host, Problems
+from dprm.data.draws import row_hash
 from dprm.decode.loop import Denoiser as Model
 from dprm.decode.state import State
-from dprm.hosts.denoiser import Denoiser, load_weights
-from dprm.hosts.difficulty import whole_range
-from dprm.hosts.draws import row_hash
+from dprm.host.difficulty import whole_range
+from dprm.host.host import Host, Problems
+from dprm.host.weights import sha256
 from dprm.hosts.puma.board import NINE, Board
 from dprm.hosts.puma.held_out import split_puzzles
 from dprm.hosts.puma.puzzles import CLUES, stock
 from dprm.hosts.puma.symmetry import SudokuData, of_split
 from dprm.hosts.puma.verifier import solved
-from dprm.hosts.task import Task
-from dprm.hosts.transformer import Config
-from dprm.hosts.weights import sha256
 from dprm.order import Reading
+from dprm.train.denoiser import Denoiser, load_weights
+from dprm.train.task import Task
+from dprm.train.transformer import Config
 
 # A process takes seconds to start, in which one makes a hundred puzzles.
 PUZZLES_A_PROCESS = 128

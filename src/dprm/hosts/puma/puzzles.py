@@ -17,10 +17,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from dprm.hosts import checkpoint
 from dprm.hosts.puma.board import Board
 from dprm.hosts.puma.solver import Grid, Solver
 from dprm.order.noise import mix
+from dprm.train import checkpoint
 
 # Fewest and most clues wanted, by side of the grid.
 CLUES = {9: (26, 36), 6: (10, 16), 4: (4, 8)}

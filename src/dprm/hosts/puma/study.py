@@ -15,15 +15,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dprm.decode.host import Host
-from dprm.decode.rollout import Rollout
 from dprm.evaluate.audit import audit
 from dprm.evaluate.bootstrap import mean_interval, paired_interval
 from dprm.evaluate.compare import compare
 from dprm.evaluate.study import Study
-from dprm.hosts.progress import Progress
-from dprm.hosts.puma import words
+from dprm.host.host import Host
+from dprm.host.progress import Progress
+from dprm.host.rollout import Rollout
 from dprm.hosts.puma.arms import TrainedArm, trained_arms
+from dprm.hosts.puma_words import words
 from dprm.hosts.registry import ENTRIES
 from dprm.order import Order
 

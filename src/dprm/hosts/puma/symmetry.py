@@ -10,10 +10,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dprm.hosts.draws import Draws
+from dprm.data.draws import Draws
+from dprm.data.splits import in_split
 from dprm.hosts.puma.board import Board
 from dprm.hosts.puma.puzzles import Puzzles
-from dprm.hosts.splits import in_split
 from dprm.order.noise import mix_rows
 
 

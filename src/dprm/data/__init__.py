@@ -1,0 +1,1 @@
+"""What problems and training sequences are made of: seeded draws, disjoint splits, stocks, text on canvases."""

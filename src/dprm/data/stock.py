@@ -1,0 +1,64 @@
+"""Problems generated in rounds until there are enough, and training sequences from a stock of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+
+import torch
+from torch import Tensor
+
+from dprm.data.draws import Draws
+
+Fields = tuple[Tensor, ...]
+
+
+def collected(draw: Callable[[int], Fields], wanted: int, what: str, key: Callable[[Fields], Tensor] | None) -> Fields:
+    """The first `wanted` rows of as many rounds as it takes.
+
+    Args:
+        draw: the rows that round 0, 1, … gives: several arrays of one length.
+        what: whose rows they are, for the message. key: [N] identities, to take no row twice; None: rows may repeat.
+    """
+    parts: list[Fields] = []
+    found = 0
+    for turn in count():
+        parts.append(draw(turn))
+        before = found
+        if key is not None:
+            parts = [_without_repeats(_joined(parts), key)]
+        found = sum(len(part[0]) for part in parts)
+        if found >= wanted:
+            break
+        if key is not None and found == before:
+            raise ValueError(f"count is {wanted}: {what} has hardly more than {found} problems")
+    return tuple(field[:wanted] for field in _joined(parts))
+
+
+def _joined(parts: list[Fields]) -> Fields:
+    return tuple(torch.cat(fields) for fields in zip(*parts, strict=True))
+
+
+def _without_repeats(rows: Fields, key: Callable[[Fields], Tensor]) -> Fields:
+    """The first row of every key, in the order of drawing."""
+    unique, member = torch.unique(key(rows), return_inverse=True)
+    order = torch.arange(len(member), device=member.device)
+    first = torch.full_like(unique, len(member)).scatter_reduce_(0, member, order, "amin").sort().values
+    return tuple(field[first] for field in rows)
+
+
+class Stock:
+    """An endless supply from a finite stock (see `masks.Data`).
+
+    Args:
+        tokens: [N,L] uint8, the clean sequences. answer: [L] bool, the positions to be predicted.
+        seed: of the order in which they come.
+    """
+
+    def __init__(self, tokens: Tensor, answer: Tensor, mask_id: int, seed: int, device: torch.device | str):
+        self.tokens, self.mask_id, self.seed, self.device = tokens, mask_id, seed, device
+        self._answer = answer.to(device)
+
+    def batch(self, step: int, rows: int) -> tuple[Tensor, Tensor]:
+        place = Draws("stock", self.seed, step, device=self.device).below(len(self.tokens), rows)
+        return self.tokens[place].long(), self._answer.expand(rows, -1)

@@ -1,0 +1,1 @@
+"""What a host is: problems, a model, a judge, and its own decisions about decoding."""

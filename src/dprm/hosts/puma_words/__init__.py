@@ -1,0 +1,1 @@
+"""Word problems with answers written out step by step."""

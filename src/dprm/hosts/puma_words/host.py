@@ -1,0 +1,83 @@
+"""The word-problem host: a model, its problems, its verifier, and the cells of its decisions."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from dprm.decode.loop import Denoiser as Model
+from dprm.decode.state import State
+from dprm.host.difficulty import whole_range
+from dprm.host.host import Host, Problems
+from dprm.host.weights import sha256
+from dprm.hosts.puma_words import words
+from dprm.hosts.puma_words.cells import STATES, cell_state
+from dprm.hosts.puma_words.problems import FEWEST_STEPS, MOST_STEPS, WordData, generate, key
+from dprm.hosts.puma_words.verifier import verify
+from dprm.order import Reading
+from dprm.train.denoiser import Denoiser, load_weights
+from dprm.train.task import Task
+
+
+class WordProblems(Host):
+    """Problems of `steps` steps; what is ordered are the positions of the answer."""
+
+    name = "puma_words"
+    domain = "word problems with step-by-step answers"
+    ordered = "answer positions"
+    mask_id = words.MASK
+    aux_states = STATES
+
+    def __init__(self, model: Model, steps: int = 3, device: torch.device | str = "cpu", weights_digest: str = ""):
+        self._model, self.steps, self.device = model, steps, torch.device(device)
+        self.weights_digest = weights_digest
+
+    def denoiser(self) -> Model:
+        return self._model
+
+    def at(self, difficulty: str) -> WordProblems:
+        """How many steps a solution has, such as `4`."""
+        first, last = whole_range(difficulty, "how many steps a solution has", FEWEST_STEPS, MOST_STEPS)
+        if first != last:
+            raise ValueError(f"difficulty is {difficulty!r}: expected one number of steps, such as {last}")
+        other = copy.copy(self)
+        other.steps = first
+        return other
+
+    def problems(self, split: str, count: int, seed: int = 0) -> Problems:
+        made = generate(split, count, self.steps, seed=seed, distinct=True)
+        canvas = words.blank_canvases(made.tokens)
+        return Problems(canvas.to(self.device), key(made.steps).to(self.device), made.listed())
+
+    def reward(self, problems: Problems, tokens: Tensor) -> Tensor:
+        answers = zip(problems.facts, tokens.tolist(), strict=True)
+        return torch.tensor([verify(numbers, gold, words.read_answer(row)).reward for (numbers, gold), row in answers])
+
+    def aux(self, state: State, reading: Reading) -> Tensor:
+        return cell_state(state, reading)
+
+    def show(self, token: int) -> str:
+        if token < len(words.CHARACTERS):
+            return words.CHARACTERS[token]
+        marks = {words.BLANK: " ", words.EOT: "□", words.MASK: "·"}
+        return marks[token] if token in marks else words.WORDS[token - len(words.CHARACTERS)]
+
+
+def load(path: Path, device: torch.device | str = "cpu") -> WordProblems:
+    """The host with the model of a weights file."""
+    model, _ = load_weights(path, device)
+    return WordProblems(Denoiser(model), device=device, weights_digest=sha256(path)[:16])
+
+
+def _data(seed: int, device: torch.device, work: Path) -> WordData:
+    return WordData({2: 300_000, 3: 500_000, 4: 700_000}, seed, device)
+
+
+TASK = Task(
+    config=words.word_config(width=192, depth=6),
+    data=_data,
+    wrap=lambda model, device: WordProblems(Denoiser(model), device=device),
+)

@@ -1,0 +1,1 @@
+"""The shared transformer, the one training loop, mask laws, the streaming pool, and objectives."""

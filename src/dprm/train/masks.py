@@ -1,0 +1,87 @@
+"""Which positions of a training canvas are masked: the interface of a mask law, and the uniform law.
+
+A law turns clean sequences into canvases for one training step, and may look at the logits of that step to prepare the
+next (the streaming pool does). Shapes: B rows, L positions, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from dprm.data.draws import Draws
+
+
+class Data(Protocol):
+    """An endless supply of training sequences.
+
+    Attributes:
+        mask_id: the token that hides a position.
+    """
+
+    mask_id: int
+
+    def batch(self, step: int, rows: int) -> tuple[Tensor, Tensor]:
+        """clean [B,L] int64 and answer [B,L] bool (the positions to be predicted): a pure function of its arguments."""
+
+
+class Canvases(NamedTuple):
+    """What one training step sees: clean [B,L], noisy [B,L] = clean with masks, masked [B,L] bool, ≥ 1 a row."""
+
+    clean: Tensor
+    noisy: Tensor
+    masked: Tensor
+
+
+class MaskLaw(Protocol):
+    """Canvases of every step, in order."""
+
+    def canvases(self, step: int) -> Canvases:
+        """The canvases of this step."""
+
+    def advance(self, step: int, logits: Tensor) -> None:
+        """Take notice of the logits [B,L,V] that the model gave for the canvases of this step."""
+
+    def state(self) -> dict[str, Tensor]:
+        """What a checkpoint must hold to go on with the next step."""
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Go on from `state`."""
+
+
+def hide(clean: Tensor, answer: Tensor, shown: Tensor, mask_id: int, draws: Draws) -> Canvases:
+    """Show every answer position with probability `shown` [B], independently, but keep at least one masked.
+
+    u_i ~ U(0,1);  i is masked ⇔ u_i ≥ min(shown, max_j u_j), which the position with the largest u always meets.
+    """
+    u = draws.uniform(*clean.shape).masked_fill(~answer, -1.0)
+    masked = answer & (u >= torch.minimum(shown.unsqueeze(1), u.amax(1, keepdim=True)))
+    return Canvases(clean, clean.masked_fill(masked, mask_id), masked)
+
+
+class RandomMasks:
+    """The law of masked diffusion: a share t ~ U(0,1) of the answer is masked, each position independently.
+
+    Args:
+        data: the sequences. rows: B. seed: of the masks.
+        device: where canvases live.
+    """
+
+    def __init__(self, data: Data, rows: int, seed: int = 0, device: torch.device | str = "cpu"):
+        self.data, self.rows, self.seed, self.device = data, rows, seed, device
+
+    def canvases(self, step: int) -> Canvases:
+        clean, answer = self.data.batch(step, self.rows)
+        draws = Draws("masks", self.seed, step, device=self.device)
+        return hide(clean, answer, draws.uniform(self.rows), self.data.mask_id, draws)
+
+    def advance(self, step: int, logits: Tensor) -> None:
+        """Nothing: every step is drawn afresh."""
+
+    def state(self) -> dict[str, Tensor]:
+        return {}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Nothing to restore."""

@@ -1,0 +1,45 @@
+"""What a host adds to a training: the shape of its model, its sequences, and itself around a model, to be judged by."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from dprm.host.host import Host
+from dprm.hosts.registry import ENTRIES
+from dprm.train.masks import Data
+from dprm.train.transformer import Config, Transformer
+
+
+@dataclass(frozen=True)
+class Task:
+    """A host's part of a training.
+
+    Attributes:
+        config: the model it needs, in its usual size.
+        data: (seed, device, work folder) → endless sequences; what takes long to make is kept in the folder.
+        wrap: (model, device) → the host with that model.
+        phases: K of the streaming pool.
+    """
+
+    config: Config
+    data: Callable[[int, torch.device, Path], Data]
+    wrap: Callable[[Transformer, torch.device], Host]
+    phases: int = 8
+
+    def shaped(self, width: int | None, depth: int | None) -> Config:
+        """The model in another size; heads have 32 dimensions."""
+        width, depth = width or self.config.width, depth or self.config.depth
+        return replace(self.config, width=width, depth=depth, heads=max(1, width // 32), hidden=3 * width)
+
+
+def task_of(host: str) -> Task:
+    """The task of a host by name."""
+    if host not in ENTRIES:
+        raise ValueError(f"there is no host {host!r}: expected one of {', '.join(ENTRIES)}")
+    task: Task = importlib.import_module(ENTRIES[host].module).TASK
+    return task

@@ -1,0 +1,90 @@
+"""Weighted denoising cross-entropy (WDCE), the objective of DMPO.
+
+The target of post-training is the reward-tilted path law p*(x) ∝ p_ref(x) e^{r(x)/α}. Importance weights turn G
+rollouts of one prompt from the present law p_cur into samples of p*, and of its mirror image p⁻ ∝ p_ref e^{−r/α}:
+
+    w = softmax_i(log_rnd_i + r_i/α)     w⁻ = softmax_i(log_rnd_i − r_i/α)     log_rnd = log p_ref − log p_cur
+    A = w − λ w⁻                         loss = mean over prompts of Σ_i A_i · (1/|M_i|) Σ_{j∈M_i} CE_ij
+
+What is decided, where sources leave it open:
+
+- λ = 1 and no factor of the response length before the cross-entropy, as in the authors' trainer. Rollouts of a prompt
+  are summed, prompts (and several masks of one rollout) are averaged, so a learning rate keeps its meaning when their
+  number changes. α = 0.04: with rewards {0, 0.1, 1} the solved rollouts of a group share w almost evenly.
+- With λ = 0 the minimum is p* itself. With λ = 1 the advantages of a group sum to 0: on one decision the loss is linear
+  in the log-odds, so it has a direction (from p⁻ to p*) and no minimum. What ends it is that a group of equal rewards
+  has A = 0, exactly: a prompt that is always solved, or never, is left alone.
+- log_rnd compares bounds on the log-likelihood at temperature 1, both on the same masks (`likelihood_bound`). Rollouts
+  drawn at another temperature are treated as if they were not, as in the authors' trainer; the order is taken as given,
+  only token probabilities enter. While the model is still the reference, log_rnd is 0.
+
+Shapes: P prompts, G rollouts of each, R masks of each rollout, L positions, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from dprm.order.checks import check_number, check_shape
+from dprm.train.training import masked_loss
+
+ALPHA = 0.04
+
+
+def path_weights(reward: Tensor, log_rnd: Tensor | None = None, alpha: float = ALPHA) -> tuple[Tensor, Tensor]:
+    """w and w⁻, each [P,G] float64 with rows that sum to 1.
+
+    Args:
+        reward: [P,G]. A constant added to the rewards of a prompt changes nothing.
+        log_rnd: [P,G] log p_ref − log p_cur of every rollout; None: the rollouts are the reference's own.
+        alpha: temperature α of the tilt.
+    """
+    check_number("alpha", alpha, 0, open_low=True)
+    if reward.dim() != 2:
+        raise ValueError(f"reward has shape {tuple(reward.shape)}: expected [prompts, rollouts of each]")
+    exact = reward.double()
+    # Relative to the best of the group: equal rewards become exact zeros, so that w and w⁻ are the same bits.
+    tilt = (exact - exact.amax(1, keepdim=True)) / alpha
+    if log_rnd is None:
+        return tilt.softmax(1), (-tilt).softmax(1)
+    check_shape("log_rnd", log_rnd, tuple(reward.shape), "one a rollout")
+    base = log_rnd.double()
+    return (base + tilt).softmax(1), (base - tilt).softmax(1)
+
+
+def advantages(reward: Tensor, log_rnd: Tensor | None = None, alpha: float = ALPHA, negative: float = 1.0) -> Tensor:
+    """A = w − λ w⁻, [P,G] float64, with λ = `negative`; 0 where all rollouts of a prompt have one reward and λ = 1."""
+    check_number("negative", negative, 0)
+    wanted, unwanted = path_weights(reward, log_rnd, alpha)
+    return wanted - negative * unwanted
+
+
+def wdce(row_loss: Tensor, advantage: Tensor) -> Tensor:
+    """The loss, from the mean cross-entropy over the masked positions of every canvas.
+
+    Args:
+        row_loss: [P,G], or [R,P,G] with R masks of every rollout (see `training.masked_loss`).
+        advantage: [P,G].
+    """
+    return (advantage.to(row_loss.dtype) * row_loss).sum(-1).mean()
+
+
+def likelihood_bound(logits: Tensor, clean: Tensor, masked: Tensor, positions: Tensor) -> Tensor:
+    """[B] float64 estimate of a lower bound on log p(x), from one mask of every row.
+
+        log p(x) ≥ E_M [ (n/|M|) Σ_{j∈M} log p(x_j | x without M) ]     n response positions, |M| uniform on 1 … n
+
+    The bound is that of an order whose prefixes are the complements of M: a random order for random masks, the order of
+    the rollout for prefixes of that order.
+
+    Args:
+        logits: [B,L,V] at the masked canvases. clean: [B,L]. masked: [B,L] bool, at least one a row.
+        positions: [B] int, n.
+    """
+    return -positions * masked_loss(logits, clean, masked).double()
+
+
+def log_ratio(reference: list[Tensor], present: list[Tensor]) -> Tensor:
+    """[B] log_rnd = log p_ref − log p_cur: the mean over masks of the difference of two bounds on the same masks."""
+    return (torch.stack(reference) - torch.stack(present)).mean(0)
