@@ -1,8 +1,10 @@
 """One reference decoding loop, and the host-owned objects around it."""
 
 from dprm.decode.counts import Cumulative, EntropyBound, Even, Factor, Fixed, Threshold
+from dprm.decode.decoding import Decoding
 from dprm.decode.guards import HoldBack
-from dprm.decode.loop import Result, decode
+from dprm.decode.loop import Result, Step, advance, begin, commit, decode
+from dprm.decode.reader import Logits, Reader
 from dprm.decode.revoke import Compete, Remask
 from dprm.decode.state import State
 from dprm.decode.trace import Trace
@@ -12,15 +14,22 @@ __all__ = [
     "Blocks",
     "Compete",
     "Cumulative",
+    "Decoding",
     "EntropyBound",
     "Even",
     "Factor",
     "Fixed",
     "HoldBack",
+    "Logits",
+    "Reader",
     "Remask",
     "Result",
     "State",
+    "Step",
     "Threshold",
     "Trace",
+    "advance",
+    "begin",
+    "commit",
     "decode",
 ]

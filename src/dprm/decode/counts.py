@@ -1,15 +1,16 @@
 """Count rules: how many positions to reveal now. The host's decision; the order only says which.
 
-A rule is called with the reading, the candidates [B,L] and the step inside the window; it returns an int or [B].
-Every rule asks for at least one position where a row has candidates, never for more than there are, and looks at each
-row alone. Two published copies do not: an entropy bound that takes its running maximum over the batch, and one that
-leaves the maximum out.
+A rule is called with the reading, the candidates [B,L] and the step of each row inside its window [B]; it returns an
+int or [B]. Every rule asks for at least one position where a row has candidates, never for more than there are, and
+looks at each row alone. Two published copies do not: an entropy bound that takes its running maximum over the batch,
+and one that leaves the maximum out. A rule whose answer depends on the step says so with `by_step`; one that ends after
+a fixed number of them has `steps`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -21,20 +22,26 @@ from dprm.order.reading import Reading
 class CountRule(Protocol):
     """How many positions to reveal."""
 
-    def __call__(self, reading: Reading, candidates: Tensor, step: int | Tensor) -> int | Tensor:
+    def __call__(self, reading: Reading, candidates: Tensor, step: Tensor) -> int | Tensor:
         """An int, or [B] int64."""
+
+
+def depends_on_step(rule: CountRule) -> bool:
+    """Whether the same canvas may be given another count at another step; assumed of a rule that does not say."""
+    return bool(getattr(rule, "by_step", True))
 
 
 @dataclass(frozen=True)
 class Fixed:
     """m positions at every step."""
 
+    by_step: ClassVar[bool] = False
     m: int = 1
 
     def __post_init__(self) -> None:
         check_count("budget", self.m, 1)
 
-    def __call__(self, reading: Reading, candidates: Tensor, step: int | Tensor) -> int | Tensor:
+    def __call__(self, reading: Reading, candidates: Tensor, step: Tensor) -> int | Tensor:
         return self.m
 
 
@@ -50,9 +57,8 @@ class Even:
     def __post_init__(self) -> None:
         check_count("steps", self.steps, 1)
 
-    def __call__(self, reading: Reading, candidates: Tensor, step: int | Tensor) -> int | Tensor:
-        left = self.steps - step
-        left = left.clamp(min=1) if isinstance(left, Tensor) else max(left, 1)
+    def __call__(self, reading: Reading, candidates: Tensor, step: Tensor) -> int | Tensor:
+        left = (self.steps - step).clamp(min=1)
         return (candidates.sum(1) + (left - 1)) // left
 
 
@@ -65,22 +71,22 @@ class Cumulative:
     def __post_init__(self) -> None:
         check_count("steps", self.steps, 1)
 
-    def __call__(self, reading: Reading, candidates: Tensor, step: int | Tensor) -> int | Tensor:
+    def __call__(self, reading: Reading, candidates: Tensor, step: Tensor) -> int | Tensor:
         n = candidates.sum(1)
-        left = self.steps - 1 - step
-        return n - n * (left.clamp(min=0) if isinstance(left, Tensor) else max(left, 0)) // self.steps
+        return n - n * (self.steps - 1 - step).clamp(min=0) // self.steps
 
 
 @dataclass(frozen=True)
 class Threshold:
     """Every position with confidence above τ, at least one (Fast-dLLM)."""
 
+    by_step: ClassVar[bool] = False
     tau: float = 0.9
 
     def __post_init__(self) -> None:
         check_number("tau", self.tau, 0, 1)
 
-    def __call__(self, reading: Reading, candidates: Tensor, step: int | Tensor) -> int | Tensor:
+    def __call__(self, reading: Reading, candidates: Tensor, step: Tensor) -> int | Tensor:
         return _at_least_one((candidates & (reading.confidence > self.tau)).sum(1), candidates)
 
 
@@ -88,12 +94,13 @@ class Threshold:
 class Factor:
     """The largest n with (n + 1)(1 − c_n) < f, c_n the n-th largest confidence (Fast-dLLM)."""
 
+    by_step: ClassVar[bool] = False
     factor: float = 1.0
 
     def __post_init__(self) -> None:
         check_number("factor", self.factor, 0, open_low=True)
 
-    def __call__(self, reading: Reading, candidates: Tensor, step: int | Tensor) -> int | Tensor:
+    def __call__(self, reading: Reading, candidates: Tensor, step: Tensor) -> int | Tensor:
         ranked = torch.where(candidates, reading.confidence, -torch.inf).sort(dim=1, descending=True).values
         n = torch.arange(1, ranked.shape[1] + 1, device=ranked.device)
         fits = (n + 1) * (1.0 - ranked) < self.factor
@@ -104,12 +111,13 @@ class Factor:
 class EntropyBound:
     """The longest prefix, by rising entropy, with Σ H − max H ≤ γ (EB-Sampler)."""
 
+    by_step: ClassVar[bool] = False
     gamma: float = 0.1
 
     def __post_init__(self) -> None:
         check_number("gamma", self.gamma, 0)
 
-    def __call__(self, reading: Reading, candidates: Tensor, step: int | Tensor) -> int | Tensor:
+    def __call__(self, reading: Reading, candidates: Tensor, step: Tensor) -> int | Tensor:
         rising = torch.where(candidates, reading.entropy, torch.inf).sort(dim=1).values
         # In rising order the largest so far is the last: its own term drops out of the sum.
         before = rising.cumsum(1) - rising

@@ -20,9 +20,17 @@ class HoldBack:
 
     tokens: tuple[int, ...]
 
-    def held(self, reading: Reading, candidates: Tensor) -> Tensor:
-        """[B,L] bool, the candidates that must wait."""
-        held = torch.zeros_like(candidates)
+    def held(self, reading: Reading, eligible: Tensor) -> Tensor:
+        """[B,L] bool, the eligible positions that must wait."""
+        held = torch.zeros_like(eligible)
         for token in self.tokens:
             held |= reading.tokens == token
-        return candidates & held
+        return eligible & held
+
+    def candidates(self, reading: Reading, eligible: Tensor) -> Tensor:
+        """[B,L] bool, what may be revealed now: all that need not wait, or everything where nothing else is left.
+
+        For loops of one's own: the obvious `eligible & ~held` never ends.
+        """
+        free = eligible & ~self.held(reading, eligible)
+        return torch.where(free.any(1, keepdim=True), free, eligible)

@@ -1,31 +1,37 @@
 """One reference decoding loop for reveal-only, block-wise and remasking hosts.
 
-The host owns the denoiser, the token values, the count, the window, what may be revoked and what is guarded; the order
-chooses positions. Nothing in a step looks at a value on an accelerator unless the host's own count does.
-Shapes: B rows, L positions, V vocabulary.
+The host owns the model, the token values, the count, the window, what may be revoked and what is guarded; the order
+chooses positions. Rows that are finished leave the batch. Nothing in a step looks at a value on an accelerator unless
+the host's own count does. Shapes: B rows, L positions, V vocabulary.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from dprm.decode.counts import CountRule, Fixed, resolve_count
+from dprm.decode.decoding import Decoding, StateOf
 from dprm.decode.guards import HoldBack
+from dprm.decode.reader import Reader
 from dprm.decode.revoke import Revoke
+from dprm.decode.rows import Rows
 from dprm.decode.state import State
 from dprm.decode.trace import Trace
 from dprm.decode.windows import Window
-from dprm.order import Choice, Order, Reading, read
-from dprm.order.checks import can_look, check_integer, check_number
+from dprm.order.checks import can_look, check_integer
+from dprm.order.choice import Choice
 from dprm.order.noise import TOKEN, Stream, mix_rows
+from dprm.order.order import Order
+from dprm.order.reading import Reading
 
-Denoiser = Callable[[Tensor], Tensor]
-Aux = Tensor | Callable[[State, Reading], Tensor]
-OnStep = Callable[[State, Reading, Choice], None]
+Model = Callable[..., Any]
+# A batch is made smaller when this share of its rows is finished: gathering rows costs a copy of them.
+_FINISHED = 0.25
 
 
 @dataclass
@@ -36,7 +42,7 @@ class Result:
         tokens: [B,L] int64.
         step_map: [B,L] int32, the 1-based step of each reveal, 0 = given.
         trace: for `Order.observe` and for reports.
-        nfe: denoiser calls made here, each for the whole batch.
+        nfe: model calls made here, each for a whole batch.
         row_nfe: [B] int64, those of them that each row needed.
         state: where to go on from, for example after `fork`.
     """
@@ -49,199 +55,359 @@ class Result:
     state: State
 
 
-@torch.no_grad()
+@dataclass(frozen=True)
+class Step:
+    """One decision of a batch, as the loop hands it to `on_step` before the canvas changes.
+
+    Attributes:
+        state: before the step. eligible: [B,L] bool, what the host let the order choose from.
+        reading, choice: what was seen and what was chosen; `reading.tokens` is the canvas if all were revealed now.
+        progress: [B] float, how far each row is.
+    """
+
+    state: State
+    eligible: Tensor
+    reading: Reading
+    choice: Choice
+    progress: Tensor
+
+
+OnStep = Callable[[Step], None]
+
+
 def decode(
-    denoiser: Denoiser,
+    model: Model,
     canvas: Tensor | State,
-    order: Order,
+    order: Order | None = None,
     *,
     mask_id: int,
     budget: int | CountRule = 1,
     window: Window | None = None,
     guard: HoldBack | None = None,
     revoke: Revoke | None = None,
-    aux: Aux | None = None,
+    aux: StateOf | Tensor | None = None,
     temperature: float = 0.0,
+    top_p: float = 1.0,
+    top_k: int = 0,
     confidence_of: str = "drawn",
+    forbid: tuple[int, ...] = (),
+    reader: Reader | None = None,
     seed: int | Tensor = 0,
+    context: Rows | None = None,
+    table: Tensor | None = None,
     until: int | None = None,
     on_step: OnStep | None = None,
 ) -> Result:
     """Decode a batch of canvases.
 
     Args:
-        denoiser: tokens [B,L] → logits [B,L,V].
+        model: tokens [B,L] → logits [B,L,V]; called with (tokens, context) where there is a context.
         canvas: [B,L] int64 with `mask_id` where to reveal, or a State to go on from (its seeds are kept).
+        order: chooses positions; None: by confidence.
         budget: positions a step, as a number or a count rule.
-        window, guard, revoke: the host's objects; None: whole canvas, no guard, nothing is revoked.
-        aux: the host's cell state, [B,L] or a function of (state, reading).
-        temperature: 0 takes the most probable token. Otherwise every position has its own noise, drawn once, and its
-            value changes only when the canvas does.
-        confidence_of: with a temperature, whose clean probability the order sees: that of the "drawn" token, as most
-            hosts have it, or that of the "mode", so that the order does not depend on what was drawn.
+        aux: the cell state of every position, [B,L] or a function of (canvas, reading).
         seed: an int or [B]; with [B] a row's result does not depend on the batch it is in.
+        context: what else belongs to each row: a tensor, a sequence or a mapping of them, one row a canvas.
+        table: [B] the table of each row, for an order that has several.
         until: stop when this many steps have been made in all, for example to fork there.
-        on_step: called with (state before the step, reading, choice). Tokens that it puts on the canvas of the state
-            are revealed in this step, too.
+        on_step: called with every `Step`.
+
+    The other arguments are those of `Decoding`.
     """
-    check_number("temperature", temperature, 0.0)
-    if confidence_of not in ("drawn", "mode"):
-        raise ValueError(f"confidence_of is {confidence_of!r}: expected 'drawn' or 'mode'")
-    count = resolve_count(budget)
-    state = _begin(canvas, mask_id, seed)
-    total = _total_steps(count, window, revoke, state, mask_id)
-    stop = min((steps for steps in (total, until) if steps is not None), default=None)
-    trace = Trace(state.tokens, selected_once=revoke is None)
-    row_nfe = torch.zeros_like(state.initial)
-    broken = torch.zeros_like(state.given)
-    calls = 0
-    while stop is None or state.step < stop:
-        masked = state.tokens == mask_id
-        eligible = masked if revoke is None else revoke.competing(state, masked)
-        if (total is None or can_look(eligible)) and not bool(eligible.any()):
-            break
-        if window is not None:
-            eligible, number = window(state, eligible)
-            state.window_step = torch.where(number == state.window, state.window_step + 1, 0)
-            state.window = number
-        logits = denoiser(state.tokens)
-        if logits.shape[:2] != state.tokens.shape:
-            raise ValueError(
-                f"denoiser gave {tuple(logits.shape)} for canvases {tuple(state.tokens.shape)}: expected [B,L,V]"
-            )
-        calls += 1
-        row_nfe += eligible.any(1)
-        drawn = _draw(logits, state, mask_id, temperature) if temperature > 0 else None
-        previous = state.reading if order.signal.needs_history else None
-        reading = _read(logits, drawn, confidence_of, state, masked, mask_id, revoke, previous)
-        state.reading = reading if order.signal.needs_history else None
-        broken |= eligible & torch.isnan(reading.entropy)
-        steps = state.step if window is None else state.window_step
-        # Where tokens are taken back, the share of revealed positions does not say how far the decoding is.
-        shown = 1.0 - masked.sum(1) / state.initial.clamp(min=1)
-        progress = shown if revoke is None or total is None else state.step / total
-        choice = _choose(order, state, reading, eligible, count(reading, eligible, steps), progress, guard, aux)
-        if on_step is not None:
-            on_step(state, reading, choice)
-        trace.record(reading, choice)
-        _commit(state, reading.tokens, choice, masked, mask_id, revoke, eligible, total)
-    if bool(broken.any()):
-        row, position = broken.nonzero()[0].tolist()
-        raise ValueError(f"the denoiser gave NaN or infinite logits at [row {row}, position {position}]")
-    return Result(state.tokens, state.step_map, trace, calls, row_nfe, state)
+    if not isinstance(order, Order | None):
+        raise TypeError(f"order is {order!r}: expected a dprm.Order, such as dprm.Order(signal='confidence')")
+    states = 1 if order is None else order.cells.aux
+    if isinstance(aux, Tensor) and isinstance(canvas, Tensor) and aux.shape != canvas.shape:
+        raise ValueError(f"aux has shape {tuple(aux.shape)}: expected {tuple(canvas.shape)}, one state a position")
+    state_of = _Fixed(aux) if isinstance(aux, Tensor) else aux
+    decoding = Decoding(
+        mask_id=mask_id,
+        forbid=forbid,
+        count=resolve_count(budget),
+        window=window,
+        guard=guard,
+        revoke=revoke,
+        temperature=temperature,
+        top_p=top_p,
+        top_k=top_k,
+        confidence_of=confidence_of,
+        reader=reader,
+        states=states if state_of is not None else 1,
+        state_of=state_of,
+    )
+    state = canvas if isinstance(canvas, State) else begin(canvas, decoding, seed, context)
+    return advance(model, state, order or decoding.order(), decoding, table=table, until=until, on_step=on_step)
 
 
-def _begin(canvas: Tensor | State, mask_id: int, seed: int | Tensor) -> State:
-    if isinstance(canvas, State):
-        return canvas[torch.arange(len(canvas.tokens), device=canvas.tokens.device)]
+@dataclass(frozen=True)
+class _Fixed:
+    """A cell state that does not depend on the canvas; rows are told apart by the loop."""
+
+    states_BL: Tensor
+
+    def __call__(self, canvas: Tensor, reading: Reading) -> Tensor:
+        return self.states_BL
+
+
+def begin(canvas: Tensor, decoding: Decoding, seed: int | Tensor = 0, context: Rows | None = None) -> State:
+    """The state of canvases [B,L] before their first step."""
     if not isinstance(canvas, Tensor) or canvas.dim() != 2:
         raise ValueError(
             f"canvas is {getattr(canvas, 'shape', type(canvas).__name__)}: expected tokens [rows, positions]"
         )
     check_integer("canvas", canvas)
-    return State.start(canvas.long(), mask_id, seed)
+    return State.start(canvas.long(), decoding.mask_id, seed, context)
 
 
-def _total_steps(
-    count: CountRule, window: Window | None, revoke: Revoke | None, state: State, mask_id: int
-) -> int | None:
-    """The number of steps in all where the schedule fixes it: no step then needs to ask whether all is revealed.
-
-    With a revoking host nothing but the schedule says when it is over.
-    """
-    steps = getattr(count, "steps", None)
-    if revoke is not None:
-        if steps is None:
-            raise ValueError(f"revoke needs a budget with a fixed number of steps (Cumulative or Even), not {count}")
-        return int(steps)
-    if window is not None:
-        return None
-    if isinstance(count, Fixed):
-        masked = int((state.tokens == mask_id).sum(1).max()) if len(state.tokens) else 0
-        return state.step + -(-masked // count.m)
-    return None if steps is None else max(int(steps), state.step + 1)
-
-
-def _draw(logits: Tensor, state: State, mask_id: int, temperature: float) -> Tensor:
-    """[B,L] tokens ~ softmax(logits/temperature), by the Gumbel-max trick with one set of noise a position.
-
-    The noise stays with its position until the position is revealed: as the canvas changes, its value follows the
-    logits, but is not thrown again. Fresh noise at every step, with an order that prefers likely draws, would let every
-    position try until it draws its mode.
-    """
-    rows, length, vocabulary = logits.shape
-    stream = Stream(state.seeds, 0.0, rows, logits.device)
-    version = state.redrawn.repeat_interleave(vocabulary, 1)
-    noise = stream.log_uniform(length * vocabulary, TOKEN, version=version).neg_().log_().neg_()
-    noisy = noise.view(rows, length, vocabulary).add_(logits, alpha=1.0 / temperature)
-    if mask_id < vocabulary:
-        noisy[..., mask_id] = -torch.inf
-    return noisy.argmax(-1)
-
-
-def _read(
-    logits: Tensor,
-    drawn: Tensor | None,
-    confidence_of: str,
+@torch.no_grad()
+def advance(
+    model: Model,
     state: State,
-    masked: Tensor,
-    mask_id: int,
-    revoke: Revoke | None,
-    previous: Reading | None,
-) -> Reading:
+    order: Order,
+    decoding: Decoding,
+    *,
+    table: Tensor | None = None,
+    until: int | None = None,
+    on_step: OnStep | None = None,
+) -> Result:
+    """Go on from a state, to the end or until so many steps have been made in all; see `decode`."""
+    batch = _Batch.of(state, decoding, table, until)
+    finished: list[_Batch] = []
+    calls = 0
+    while len(batch.state):
+        over = batch.over(decoding)
+        if bool(over.all()):
+            break
+        if float(over.float().mean()) >= _FINISHED:
+            finished.append(batch[over.nonzero().flatten()])
+            batch = batch[(~over).nonzero().flatten()]
+            over = over[~over]
+        step_of(model, order, decoding, batch, over if bool(over.any()) else None, on_step)
+        calls += 1
+    finished.append(batch)
+    whole = _Batch.joined(finished) if len(finished) > 1 else batch
+    if bool(whole.broken.any()):
+        row, position = whole.broken.nonzero()[0].tolist()
+        raise ValueError(f"the model gave NaN or infinite logits at [row {row}, position {position}]")
+    state = whole.state
+    return Result(state.tokens, state.step_map, whole.trace, calls, whole.row_nfe, state)
+
+
+@dataclass
+class _Batch:
+    """The rows that are decoded together, and what is known of them.
+
+    Attributes:
+        left: [B] int64 on the CPU, steps until a row is over at the latest; None where only the canvas tells.
+        exact: `left` says precisely when, so that no step has to look.
+        broken: [B,L] bool, where the model gave no numbers.
+        place: [B] int64, where each row stands in the result.
+    """
+
+    state: State
+    trace: Trace
+    row_nfe: Tensor
+    broken: Tensor
+    place: Tensor
+    left: Tensor | None
+    exact: bool
+    table: Tensor | None
+
+    @classmethod
+    def of(cls, state: State, decoding: Decoding, table: Tensor | None, until: int | None) -> _Batch:
+        left, exact = _steps_left(state, decoding)
+        if until is not None:
+            more = (until - state.step).cpu()
+            left = more if left is None else torch.minimum(left, more)
+        none = torch.zeros_like(state.initial)
+        return cls(
+            state=state,
+            trace=Trace.start(state.tokens, selected_once=decoding.revoke is None),
+            row_nfe=none,
+            broken=torch.zeros_like(state.given),
+            place=torch.arange(len(state), device=state.tokens.device),
+            left=left,
+            exact=exact,
+            table=table,
+        )
+
+    def over(self, decoding: Decoding) -> Tensor:
+        """[B] bool on the CPU, which rows are finished. Looks at an accelerator only where no schedule tells."""
+        over = torch.zeros(len(self.state), dtype=torch.bool) if self.left is None else self.left <= 0
+        if not self.exact and not bool(over.all()):
+            over = over | ~(self.state.tokens == decoding.mask_id).any(1).cpu()
+        return over
+
+    def __getitem__(self, rows: Tensor) -> _Batch:
+        here = rows.to(self.place.device)
+        return _Batch(
+            self.state[here],
+            self.trace[here],
+            self.row_nfe[here],
+            self.broken[here],
+            self.place[here],
+            None if self.left is None else self.left[rows],
+            self.exact,
+            None if self.table is None else self.table[here.to(self.table.device)],
+        )
+
+    @classmethod
+    def joined(cls, parts: list[_Batch]) -> _Batch:
+        """All rows again, in the order they came in."""
+        place = torch.cat([part.place for part in parts])
+        home = place.argsort()
+        return cls(
+            State.joined([part.state for part in parts])[home],
+            Trace.joined([part.trace for part in parts])[home],
+            torch.cat([part.row_nfe for part in parts])[home],
+            torch.cat([part.broken for part in parts])[home],
+            place[home],
+            None,
+            False,
+            None,
+        )
+
+
+def _steps_left(state: State, decoding: Decoding) -> tuple[Tensor | None, bool]:
+    """The steps after which each row is over, as far as the schedule tells, and whether it is never over before."""
+    steps = getattr(decoding.count, "steps", None)
+    if decoding.revoke is not None:
+        # Nothing but the schedule says when a revoking host is done.
+        return (int(steps) - state.step).cpu(), True  # type: ignore[arg-type]
+    if decoding.window is not None or decoding.together is not None:
+        return None, False
+    masked = (state.tokens == decoding.mask_id).sum(1).cpu()
+    if isinstance(decoding.count, Fixed):
+        return -(-masked // decoding.count.m), True
+    if steps is None:
+        return None, False
+    # A row of few positions ends before its schedule does.
+    return torch.where(masked > 0, (int(steps) - state.step.cpu()).clamp(min=1), 0), not can_look(state.tokens)
+
+
+def step_of(
+    model: Model,
+    order: Order,
+    decoding: Decoding,
+    batch: _Batch,
+    over: Tensor | None,
+    on_step: OnStep | None,
+) -> None:
+    """One step of a batch; rows that are over wait."""
+    state, revoke = batch.state, decoding.revoke
+    masked = state.tokens == decoding.mask_id
+    eligible = masked if revoke is None else revoke.competing(state, masked)
+    if over is not None:
+        eligible = eligible & ~over.to(eligible.device, non_blocking=True).unsqueeze(1)
+    active = eligible.any(1)
+    if decoding.window is not None:
+        eligible, number = decoding.window(state, eligible)
+        entered = torch.where(number == state.window, state.window_step + 1, 0)
+        state = replace(state, window=number, window_step=entered)
+    output = model(state.tokens) if state.context is None else model(state.tokens, state.context)
+    reading = read_canvas(output, state, masked, decoding)
+    batch.row_nfe = batch.row_nfe + active
+    batch.broken |= eligible & torch.isnan(reading.entropy)
+    # Where tokens are taken back, the share of revealed positions does not say how far the decoding is.
+    shown = 1.0 - masked.sum(1) / state.initial.clamp(min=1)
+    progress = shown if revoke is None else state.step / decoding.count.steps  # type: ignore[attr-defined]
+    choice = _choose(order, decoding, state, reading, eligible, progress, batch.table)
+    if on_step is not None:
+        on_step(Step(state, eligible, reading, choice, progress))
+    batch.trace.record(reading, choice)
+    chosen = choice.mask
+    if decoding.together is not None:
+        chosen = chosen | (eligible & (reading.confidence > decoding.together))
+    batch.state = commit(state, reading.tokens, chosen, eligible, active, decoding)
+    if batch.left is not None:
+        batch.left = batch.left - 1
+
+
+def read_canvas(output: Any, state: State, masked: Tensor, decoding: Decoding) -> Reading:
     """The reading of a step: its tokens are the canvas if all were revealed now, so what is visible keeps its token.
 
     Its confidence is that of the drawn token or the mode; where visible positions compete, that of their token.
     """
-    mode = drawn is None or confidence_of == "mode"
-    reading = read(logits, None if mode else drawn, forbid=mask_id, previous=previous)
-    if revoke is not None:
-        kept = torch.where(masked, reading.tokens, state.tokens)
-        reading = read(logits, kept, forbid=mask_id, previous=previous)
+    reader = decoding.reader
+    assert reader is not None
+    drawn = None
+    if decoding.temperature > 0:
+        drawn = reader.draw(output, decoding.temperature, lambda count: _gumbel(state, count))
+    mode = drawn is None or decoding.confidence_of == "mode"
+    reading = reader.read(output, None if mode else drawn)
+    if reading.tokens.shape != state.tokens.shape:
+        got, want = tuple(reading.tokens.shape), tuple(state.tokens.shape)
+        raise ValueError(f"the model gave {got} positions for canvases {want}: expected [B,L,V]")
     shown = reading.tokens if drawn is None else drawn
+    if decoding.revoke is not None:
+        reading = reader.read(output, torch.where(masked, reading.tokens, state.tokens))
     return replace(reading, tokens=torch.where(masked, shown, state.tokens))
+
+
+def _gumbel(state: State, count: int) -> Tensor:
+    """[B,L,count] standard Gumbel noise that stays with its position until the position is revealed.
+
+    As the canvas changes, the value of a position follows the logits, but is not thrown again. Fresh noise at every
+    step, with an order that prefers likely draws, would let every position try until it draws its mode.
+    """
+    rows, length = state.tokens.shape
+    stream = Stream(state.seeds, 0.0, rows, state.tokens.device)
+    version = state.redrawn.repeat_interleave(count, 1)
+    noise = stream.log_uniform(length * count, TOKEN, version=version).neg_().log_().neg_()
+    return noise.view(rows, length, count)
 
 
 def _choose(
     order: Order,
+    decoding: Decoding,
     state: State,
     reading: Reading,
     eligible: Tensor,
-    budget: int | Tensor,
-    progress: float | Tensor,
-    guard: HoldBack | None,
-    aux: Aux | None,
+    progress: Tensor,
+    table: Tensor | None,
 ) -> Choice:
     """Select, guarded positions after all others. Every row with candidates reveals at least one."""
-    budget = budget.clamp(min=1) if isinstance(budget, Tensor) else max(budget, 1)
+    steps = state.step if decoding.window is None else state.window_step
     seeds = mix_rows(state.seeds, state.step)
-    states = aux(state, reading) if callable(aux) else aux
-    if guard is None:
-        return order.select(reading, eligible, budget, progress, states, seed=seeds)
-    held = guard.held(reading, eligible)
-    first = order.select(reading, eligible & ~held, budget, progress, states, seed=seeds)
-    rest = budget - first.kept.sum(1)
-    return first | order.select(reading, held, rest, progress, states, seed=seeds)
+    aux = None
+    # An order with one state has no use for the host's.
+    if order.cells.aux > 1 and decoding.state_of is not None:
+        fixed = isinstance(decoding.state_of, _Fixed)
+        aux = decoding.state_of(state.tokens, reading)
+        aux = aux[state.row] if fixed else aux
+    free = eligible if decoding.guard is None else decoding.guard.candidates(reading, eligible)
+    budget = decoding.count(reading, free, steps)
+    budget = budget.clamp(min=1) if isinstance(budget, Tensor) else max(budget, 1)
+    choice = order.select(reading, free, budget, progress, aux, seed=seeds, table=table)
+    if decoding.guard is None:
+        return choice
+    rest = budget - choice.kept.sum(1)
+    return choice | order.select(reading, eligible & ~free, rest, progress, aux, seed=seeds, table=table)
 
 
-def _commit(
-    state: State,
-    tokens: Tensor,
-    choice: Choice,
-    masked: Tensor,
-    mask_id: int,
-    revoke: Revoke | None,
-    eligible: Tensor,
-    total: int | None,
-) -> None:
-    """Write the chosen tokens, take the revoked ones back, count the step."""
-    revealed = choice.mask & masked
-    state.step += 1
-    state.tokens = torch.where(revealed, tokens, state.tokens)
-    state.step_map = state.step_map.masked_fill(revealed, state.step)
-    if revoke is not None:
-        assert total is not None
-        withdrawn = revoke.withdrawn(state, eligible, choice.mask, state.step / total)
-        state.tokens = state.tokens.masked_fill(withdrawn, mask_id)
-        state.step_map = state.step_map.masked_fill(withdrawn, 0)
-        state.redrawn = state.redrawn + (withdrawn & ~masked)
+def commit(state: State, tokens: Tensor, chosen: Tensor, eligible: Tensor, active: Tensor, decoding: Decoding) -> State:
+    """The state after a step: the chosen tokens are written, the revoked ones taken back, the step is counted.
+
+    Args:
+        tokens: [B,L], the canvas if all were revealed now. chosen: [B,L] bool. eligible: [B,L] bool, what competed.
+        active: [B] bool, the rows that make this step.
+    """
+    masked = state.tokens == decoding.mask_id
+    revealed = chosen & masked
+    step = state.step + active
+    after = replace(
+        state,
+        step=step,
+        tokens=torch.where(revealed, tokens, state.tokens),
+        step_map=torch.where(revealed, step.int().unsqueeze(1), state.step_map),
+    )
+    if decoding.revoke is None:
+        return after
+    progress = step / decoding.count.steps  # type: ignore[attr-defined]
+    withdrawn = decoding.revoke.withdrawn(after, eligible, chosen, progress) & active.unsqueeze(1)
+    return replace(
+        after,
+        tokens=after.tokens.masked_fill(withdrawn, decoding.mask_id),
+        step_map=after.step_map.masked_fill(withdrawn, 0),
+        redrawn=after.redrawn + (withdrawn & ~masked),
+    )

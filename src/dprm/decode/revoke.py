@@ -9,7 +9,7 @@ from torch import Tensor
 
 from dprm.decode.state import State
 from dprm.order.checks import check_number
-from dprm.order.noise import REVOKE, Stream
+from dprm.order.noise import REVOKE, Stream, mix_rows
 
 
 class Revoke(Protocol):
@@ -18,8 +18,8 @@ class Revoke(Protocol):
     def competing(self, state: State, masked: Tensor) -> Tensor:
         """[B,L] bool, the positions among which this step chooses."""
 
-    def withdrawn(self, state: State, competing: Tensor, chosen: Tensor, progress: float) -> Tensor:
-        """[B,L] bool, the positions that return to the mask after this step; progress counts the step."""
+    def withdrawn(self, state: State, competing: Tensor, chosen: Tensor, progress: Tensor) -> Tensor:
+        """[B,L] bool, the positions that return to the mask after this step; progress [B] counts the step."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Compete:
     def competing(self, state: State, masked: Tensor) -> Tensor:
         return ~state.given
 
-    def withdrawn(self, state: State, competing: Tensor, chosen: Tensor, progress: float) -> Tensor:
+    def withdrawn(self, state: State, competing: Tensor, chosen: Tensor, progress: Tensor) -> Tensor:
         return competing & ~chosen
 
 
@@ -48,9 +48,9 @@ class Remask:
     def competing(self, state: State, masked: Tensor) -> Tensor:
         return masked
 
-    def withdrawn(self, state: State, competing: Tensor, chosen: Tensor, progress: float) -> Tensor:
+    def withdrawn(self, state: State, competing: Tensor, chosen: Tensor, progress: Tensor) -> Tensor:
         rows, length = chosen.shape
-        stream = Stream(state.seeds, progress, rows, chosen.device)
-        uniform = stream.log_uniform(length, REVOKE, state.step).exp_()
+        stream = Stream(mix_rows(state.seeds, state.step), progress, rows, chosen.device)
+        uniform = stream.log_uniform(length, REVOKE).exp_()
         revealed = (state.step_map > 0) & ~chosen
-        return revealed & (uniform < self.rate * (1.0 - progress))
+        return revealed & (uniform < (self.rate * (1.0 - progress)).unsqueeze(1))

@@ -1,27 +1,30 @@
-"""What a host is: a model, problems, a reward, and its own decisions about decoding.
+"""What a host is: a model, problems, a judge, and its own decisions about decoding.
 
 Everything that fits, compares or shows works through this and knows nothing else of a host.
-Shapes: N problems, L positions.
+Shapes: N problems, L positions, J metrics.
 """
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 
-from dprm.decode.counts import CountRule
-from dprm.decode.guards import HoldBack
-from dprm.decode.loop import Denoiser
-from dprm.decode.state import State
-from dprm.decode.windows import Window
-from dprm.order import Reading
+from dprm.decode.decoding import Decoding
+from dprm.decode.loop import Model
+from dprm.decode.rows import Rows, rows_at
+from dprm.host.metrics import SET, Metric, Preference, checked_scores
+from dprm.order.checks import check_count
+from dprm.order.noise import mix_rows
+
+SPLITS = ("train", "fit", "select", "test")
 
 
 @dataclass(frozen=True)
@@ -32,11 +35,16 @@ class Problems:
         canvas: [N,L] int64, masked where to reveal.
         key: [N] int64 ≥ 0, the identity of each problem: the same problem has the same key in every split and run.
         facts: what the host needs to judge each answer.
+        context: what the model needs besides the canvas, see `decode.rows`.
+        group: [N] int64, problems that belong together (masks of one reaction, samples of one prompt): folds, splits
+            and intervals keep them together. None: every problem by itself.
     """
 
     canvas: Tensor
     key: Tensor
     facts: Sequence[Any]
+    context: Rows | None = None
+    group: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.key)
@@ -44,14 +52,21 @@ class Problems:
     def __getitem__(self, rows: slice | Tensor) -> Problems:
         """Some of the problems, by slice or by index [n], which may repeat."""
         facts = [self.facts[row] for row in rows.tolist()] if isinstance(rows, Tensor) else self.facts[rows]
-        return Problems(self.canvas[rows], self.key[rows], facts)
+        group = None if self.group is None else self.group[rows]
+        return Problems(self.canvas[rows], self.key[rows], facts, rows_at(self.context, rows), group)
 
-    def sampled(self, place: Tensor, samples: int) -> tuple[Problems, Tensor]:
-        """The problems at place [n], each `samples` times, with a random stream of its own; and which is which."""
-        group = place.repeat_interleave(samples)
-        here = group.to(self.key.device)
-        key = self.key[here] ^ (torch.arange(len(here), device=here.device) % samples)
-        return replace(self[here], key=key), group
+    @property
+    def groups(self) -> Tensor:
+        """[N] int64, the group of every problem."""
+        return self.key if self.group is None else self.group
+
+    def copies(self, samples: int) -> Problems:
+        """Every problem `samples` times, one after the other, each copy with random numbers of its own."""
+        check_count("samples", samples, 1)
+        rows = torch.arange(len(self), device=self.key.device).repeat_interleave(samples)
+        number = torch.arange(samples, device=self.key.device).repeat(len(self))
+        key = mix_rows(mix_rows(self.key[rows], 1) + number, 2) & (2**62 - 1)
+        return replace(self[rows.cpu()], key=key, group=self.groups[rows])
 
     @property
     def digest(self) -> str:
@@ -62,52 +77,90 @@ class Problems:
 class Host(ABC):
     """A masked diffusion model at work on one kind of problem.
 
-    Class attributes:
+    Attributes:
         name, domain: for people and commands. ordered: what the order decides about.
-        mask_id: the token that hides a position.
-        aux_states: number of host-specific cell states; 1 means none.
-        budget, window, guard, temperature: the host's own decoding.
-        reward_range: declared range of the terminal reward. solved_at: the reward that counts as solved.
+        decoding: the host's own decoding.
+        metrics: what answers are judged by. preference: which of it is the terminal reward.
+        paired: answers of two orders to one problem are compared; False where samples belong to the order, not to a
+            problem, as with generated molecules.
         columns: width of the canvas where it has two dimensions, for showing it.
+        weights: digest of the model's weights; empty where nobody knows it, and the model is then probed.
+        variant: what `at` chose, for people; empty for the host as it is.
     """
 
-    name: ClassVar[str]
-    domain: ClassVar[str]
-    ordered: ClassVar[str]
-    mask_id: int
-    aux_states: int = 1
-    budget: int | CountRule = 1
-    window: Window | None = None
-    guard: HoldBack | None = None
-    temperature: float = 0.0
-    reward_range: tuple[float, float] = (0.0, 1.0)
-    solved_at: float = 1.0
+    name: str
+    domain: str = ""
+    ordered: str = "positions"
+    decoding: Decoding
+    metrics: tuple[Metric, ...] = (Metric("reward"),)
+    preference: Preference = Preference()
+    paired: bool = True
     columns: int | None = None
+    weights: str = ""
+    variant: str = ""
 
     @abstractmethod
-    def denoiser(self) -> Denoiser:
-        """Tokens [B,L] → logits [B,L,V]."""
+    def model(self) -> Model:
+        """Tokens [B,L] → logits [B,L,V], or what the reader reads; called with the context, if there is one."""
 
     @abstractmethod
     def problems(self, split: str, count: int, seed: int = 0) -> Problems:
         """`count` distinct problems of a split: train, fit, select or test."""
 
     @abstractmethod
-    def reward(self, problems: Problems, tokens: Tensor) -> Tensor:
-        """[N] float32 terminal reward of finished canvases [N,L]."""
+    def judge(self, problems: Problems, tokens: Tensor) -> Tensor:
+        """[N,J] scores of finished canvases [N,L], a column for every metric that is not of the set; [N] for one."""
+
+    def judge_set(self, problems: Problems, tokens: Tensor) -> dict[str, float]:
+        """The metrics of all outputs together, by name."""
+        return {}
 
     def at(self, difficulty: str) -> Self:
         """The same host with problems of another difficulty, such as `5` or `22-25`; what that means is its own."""
         raise ValueError(f"difficulty is {difficulty!r}: the problems of host {self.name} have no difficulty to choose")
 
-    def aux(self, state: State, reading: Reading) -> Tensor:
-        """[B,L] int, the cell state of every position; asked for where `aux_states` is more than 1."""
-        return torch.zeros_like(state.tokens)
-
     def read_problems(self, path: Path) -> tuple[Problems, list[str]]:
         """A person's own problems from a text file, and one line for each that does not fit and is left out."""
         raise ValueError(f"host {self.name} takes no problem files")
 
-    @abstractmethod
     def show(self, token: int) -> str:
         """One token as people read it; the mask as `·`."""
+        return "·" if token == self.decoding.mask_id else f"{token} "
+
+    # ---- what follows from these ------------------------------------------------------------------------------------
+
+    def scores(self, problems: Problems, tokens: Tensor) -> Tensor:
+        """[N,J] float32: what `judge` gives, checked in shape and range."""
+        return checked_scores(self.judge(problems, tokens), len(problems), self.metrics)
+
+    @property
+    def judged(self) -> tuple[Metric, ...]:
+        """The metrics of an answer, in the order of the columns of `scores`."""
+        return tuple(metric for metric in self.metrics if metric.role != SET)
+
+    def reward(self, scores: Tensor) -> Tensor:
+        """[N] float64, the terminal reward of scores [N,J]."""
+        return self.preference.reward(scores, self.judged)
+
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        """The lowest and the highest terminal reward."""
+        return self.preference.range(self.judged)
+
+    def with_decoding(self, **changes: Any) -> Self:
+        """The same host with other fields of its `Decoding`."""
+        other = copy.copy(self)
+        other.decoding = replace(self.decoding, reader=changes.pop("reader", self._own_reader()), **changes)
+        return other
+
+    def _own_reader(self) -> Any:
+        """The reader, if it is not the one that follows from the decoding."""
+        own = replace(self.decoding, reader=None)
+        return None if own.reader == self.decoding.reader else self.decoding.reader
+
+    def with_preference(self, preference: Preference | Mapping[str, float]) -> Self:
+        """The same host with another terminal reward."""
+        other = copy.copy(self)
+        other.preference = preference if isinstance(preference, Preference) else Preference(preference)
+        other.preference.range(self.judged)
+        return other

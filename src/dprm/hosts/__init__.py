@@ -1,5 +1,117 @@
-"""The hosts of the paper, each a folder that holds only what is its own: data, reward, decoding, cells, recipe."""
+"""The hosts of the paper, each a folder that holds only what is its own: data, reward, decoding, recipe.
 
-from dprm.hosts.registry import ENTRIES, Entry, load
+They are found by name; a host's own module is imported when it is asked for. A person's own host is found by
+`package.module:attr`, `path.py:attr` or the entry point group `dprm.hosts`.
+"""
 
-__all__ = ["ENTRIES", "Entry", "load"]
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from dprm.host import weights as committed
+from dprm.host.finding import find, installed
+from dprm.host.host import Host
+from dprm.train.denoiser import Denoiser
+from dprm.train.task import Task
+
+__all__ = ["ENTRIES", "Entry", "load", "task_of"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is known of a host without loading it.
+
+    Attributes:
+        module: where its class `TheHost` is. weights: file of its small model. command: what makes that file.
+    """
+
+    name: str
+    domain: str
+    ordered: str
+    module: str
+    weights: str
+    command: str
+
+    @property
+    def present(self) -> bool:
+        """Whether its weights are there."""
+        return committed.present(self.weights)
+
+
+ENTRIES = {
+    entry.name: entry
+    for entry in (
+        Entry(
+            "dmpo",
+            "Countdown: reach a target from given numbers",
+            "response positions",
+            "dprm.hosts.dmpo.host",
+            "dmpo.safetensors",
+            "dprm train dmpo --law random --minutes 6 --device cuda --out weights/dmpo.safetensors",
+        ),
+        Entry(
+            "puma",
+            "Sudoku 9×9",
+            "blank cells",
+            "dprm.hosts.puma.host",
+            "puma.safetensors",
+            "dprm train puma --law random --steps 3000 --rows 256 --device cuda --out weights/puma.safetensors",
+        ),
+        Entry(
+            "puma_words",
+            "word problems with step-by-step answers",
+            "answer positions",
+            "dprm.hosts.puma_words.host",
+            "puma_words.safetensors",
+            "dprm train puma_words --law confidence --steps 3000 --rows 512 --device cuda"
+            " --out weights/puma_words.safetensors",
+        ),
+    )
+}
+
+
+def load(
+    name: str,
+    device: torch.device | str = "cpu",
+    compiled: bool = False,
+    weights: Path | str | None = None,
+) -> Host:
+    """A host with its model.
+
+    Args:
+        name: one of ours, or a person's own; see the module.
+        compiled: compile the model at its first call, see `Denoiser.compile`.
+        weights: a checkpoint of `dprm train` instead of the committed one.
+
+    Raises:
+        ValueError: unknown host, missing or damaged weights, nothing to compile; the message says what to do.
+    """
+    if name in ENTRIES:
+        entry = ENTRIES[name]
+        path = committed.checked(entry.weights, entry.command) if weights is None else Path(weights)
+        host: Host = importlib.import_module(entry.module).load(path, device)
+    elif ":" in name or name in installed():
+        if weights is not None:
+            raise ValueError(f"weights is {str(weights)!r}: host {name!r} brings its own model")
+        host = find(name)
+    else:
+        known = ", ".join([*ENTRIES, *installed()])
+        raise ValueError(f"there is no host {name!r}: expected one of {known}, package.module:attr or path.py:attr")
+    if compiled:
+        model = host.model()
+        if not isinstance(model, Denoiser):
+            raise ValueError(f"host {name!r} has a model of its own that cannot be compiled: leave out --compile")
+        model.compile()
+    return host
+
+
+def task_of(name: str) -> Task:
+    """What one of our hosts adds to a training."""
+    if name not in ENTRIES:
+        raise ValueError(f"there is no host {name!r} to train: expected one of {', '.join(ENTRIES)}")
+    task: Task = importlib.import_module(ENTRIES[name].module).TASK
+    return task

@@ -1,13 +1,13 @@
 """The plug-in itself: torch only, and nothing else of dprm."""
 
-from dprm.order.cells import Cells
+from dprm.order.cells import Cells, Gate
 from dprm.order.choice import Choice
-from dprm.order.gate import Gate
+from dprm.order.head import Head, Sight
 from dprm.order.order import Order
 from dprm.order.policy import Policy, PolicyError
 from dprm.order.reading import Reading, read
 from dprm.order.scalarize import scalarize
-from dprm.order.signals import SIGNALS, Halton, LeftToRight, PositionWeighted, Signal, Stable
+from dprm.order.signals import SIGNALS, Halton, LeftToRight, PositionWeighted, Signal
 from dprm.order.stats import Stats
 from dprm.order.values import Table, drift, estimate, radius
 
@@ -17,14 +17,15 @@ __all__ = [
     "Choice",
     "Gate",
     "Halton",
+    "Head",
     "LeftToRight",
     "Order",
     "Policy",
     "PolicyError",
     "PositionWeighted",
     "Reading",
+    "Sight",
     "Signal",
-    "Stable",
     "Stats",
     "Table",
     "drift",

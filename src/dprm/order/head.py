@@ -1,32 +1,24 @@
-"""A learned head: the value of revealing each position, from what a decision shows anyway. No denoiser call is added.
+"""A learned head: the value of revealing each position, from what a decision shows anyway. No model call is added.
 
-    R̂_i = b · φ_i + w · g(V · g(z_i))       φ the fixed features of `basis`; a network, if there is one; g the GELU
-    z_i = W · (x_{i−r} … x_{i+r}) + U · (mean of x over candidates, mean of x over all)
-    x_i = [numbers of position i, its aux state]
+    R̂_i = w · φ_i,   φ the fixed features of `order.features`
 
 Which token it is is not shown to it, and of its place only how many candidates stand to the left: with the tens of
-thousands of comparisons that a fit can pay for, it would learn them by heart. Both last layers start at 0: a head that
-was not fitted leaves the host's order as it is. Shapes: B rows, L positions, C channels, D width.
+thousands of comparisons that a fit can pay for, it would learn them by heart. With w = 0 the host's order stays as it
+is. Shapes: B rows, L positions, F features.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-from dprm.order.basis import basis, names
-from dprm.order.pace import LEVELS, paced
+from dprm.order.features import basis, names, paced
 from dprm.order.reading import Reading
-
-# Confidence, −log(1 − confidence), margin, entropy, log ratio to the surest candidate, candidate, native, progress, m;
-# then whose turn it is at every level of `pace`.
-NUMBERS = 9 + 2 * len(LEVELS)
-_EMBEDDED = 8
 
 
 @dataclass
@@ -85,7 +77,7 @@ class Sight:
         return Sight(**{name: column.to(device) for name, column in vars(self).items()})
 
     def numbers(self) -> Tensor:
-        """[B,L,17] float32, each of the order of 1; visible positions are sure."""
+        """[B,L,17] float32, each of the order of 1; visible positions are sure; see `features.NUMBERS`."""
         open_ = self.candidates
         confidence = torch.where(open_, self.confidence, 1.0)
         log_psi = confidence.clamp(min=1e-6).log()
@@ -109,86 +101,50 @@ class Sight:
         return torch.cat([torch.stack(columns, dim=2), turns.to(confidence.dtype)], dim=2)
 
 
-@dataclass(frozen=True)
-class HeadShape:
-    """The size of a head.
+@dataclass(frozen=True, eq=False)
+class Head:
+    """Sight → R̂ [B,L].
 
     Attributes:
-        aux: number of aux states. reach: r, neighbours on each side. width: D of the network, 0 for none.
-    """
-
-    aux: int = 1
-    reach: int = 4
-    width: int = 0
-
-
-class Network(nn.Module):
-    """Sight → [B,L,1], see above; 0 for a fresh one."""
-
-    def __init__(self, shape: HeadShape, seed: int = 0):
-        super().__init__()
-        channels, width = NUMBERS + _EMBEDDED, shape.width
-        self.aux = nn.Embedding(shape.aux, _EMBEDDED)
-        self.around = nn.Conv1d(channels, width, 2 * shape.reach + 1, padding=shape.reach)
-        self.whole = nn.Linear(2 * channels, width)
-        self.inner = nn.Linear(width, width)
-        self.value = nn.Linear(width, 1, bias=False)
-        generator = torch.Generator().manual_seed(seed)
-        with torch.no_grad():
-            for name, weight in self.named_parameters():
-                spread = 0.3 if name == "aux.weight" else weight[0].numel() ** -0.5 if weight.dim() > 1 else 0.0
-                weight.copy_(torch.randn(weight.shape, generator=generator) * spread)
-            self.value.weight.zero_()
-
-    def forward(self, sight: Sight) -> Tensor:
-        """What it adds to the value of every position."""
-        x = torch.cat([sight.numbers(), self.aux(sight.aux)], dim=2)
-        open_ = sight.candidates.unsqueeze(2).float()
-        candidates = (x * open_).sum(1) / open_.sum(1).clamp(min=1.0)
-        whole = self.whole(torch.cat([candidates, x.mean(1)], dim=1))
-        z = self.around(x.transpose(1, 2)).transpose(1, 2) + whole.unsqueeze(1)
-        value: Tensor = self.value(F.gelu(self.inner(F.gelu(z))))
-        return value
-
-
-class Head(nn.Module):
-    """Sight → R̂ [B,L]; 0 for a fresh head.
-
-    Args:
+        weight: [F] float32.
+        aux: number of aux states. reach: neighbours seen on each side.
         support: comparisons it was fitted on; the gate asks for it.
     """
 
-    def __init__(self, shape: HeadShape, seed: int = 0, support: int = 0):
-        super().__init__()
-        self.shape, self.support = shape, support
-        self.linear = nn.Linear(len(names(shape.aux, shape.reach)), 1, bias=False)
-        nn.init.zeros_(self.linear.weight)
-        self.network: Network | None = Network(shape, seed) if shape.width else None
+    weight: Tensor
+    aux: int = 1
+    reach: int = 4
+    support: int = 0
+
+    def __post_init__(self) -> None:
+        wanted = len(names(self.aux, self.reach))
+        if self.weight.shape != (wanted,):
+            raise ValueError(f"weight has shape {tuple(self.weight.shape)}: expected ({wanted},), one a feature")
+
+    @classmethod
+    def empty(cls, aux: int = 1, reach: int = 4, support: int = 0) -> Head:
+        """The head that says nothing."""
+        return cls(torch.zeros(len(names(aux, reach))), aux, reach, support)
 
     def features(self, sight: Sight) -> Tensor:
         """φ of every position, [B,L,F]."""
-        return basis(sight.numbers(), sight.aux, sight.candidates, self.shape.aux, self.shape.reach)
+        return basis(sight.numbers(), sight.aux, sight.candidates, self.aux, self.reach)
 
-    def forward(self, sight: Sight) -> Tensor:
-        """R̂ of every position."""
-        value: Tensor = self.linear(self.features(sight))
-        return (value if self.network is None else value + self.network(sight)).squeeze(2)
+    def __call__(self, sight: Sight) -> Tensor:
+        """R̂ of every position, [B,L] float32."""
+        return F.linear(self.features(sight), self.weight.unsqueeze(0)).squeeze(2)
+
+    def to(self, device: torch.device | str) -> Head:
+        """The same, elsewhere."""
+        return Head(self.weight.to(device), self.aux, self.reach, self.support)
 
     def strongest(self, count: int) -> list[tuple[str, float]]:
         """The features with the largest weights, by name; features are of the order of 1."""
-        weight = self.linear.weight.detach().squeeze(0).cpu()
-        named = names(self.shape.aux, self.shape.reach)
+        weight = self.weight.cpu()
+        named = names(self.aux, self.reach)
         top = weight.abs().topk(min(count, len(named))).indices.tolist()
-        return [(named[place], float(weight[place])) for place in top if weight[place] != 0]
+        return [(named[index], float(weight[index])) for index in top if weight[index] != 0]
 
     def to_dict(self) -> dict[str, Any]:
         """Its shape and support, as a policy stores them."""
-        return {**asdict(self.shape), "support": self.support}
-
-    @classmethod
-    def restored(cls, stored: dict[str, Any], weights: dict[str, Tensor]) -> Head:
-        """The head of a policy."""
-        shape = {name: number for name, number in stored.items() if name != "support"}
-        head = cls(HeadShape(**shape), support=stored["support"])
-        head.load_state_dict(weights)
-        return head.requires_grad_(False).eval()
+        return {"aux": self.aux, "reach": self.reach, "support": self.support}

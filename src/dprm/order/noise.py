@@ -42,8 +42,8 @@ def _signed32(word: int) -> int:
     return word - 2**32 if word >= 2**31 else word
 
 
-def mix_rows(seeds: Tensor, *words: int) -> Tensor:
-    """`mix`, for a vector of seeds [B] int64: the seed of each row after absorbing the same words."""
+def mix_rows(seeds: Tensor, *words: int | Tensor) -> Tensor:
+    """`mix`, for a vector of seeds [B] int64: the seed of each row after absorbing words, the same or [B]."""
     state = seeds
     for word in words:
         state = (state ^ word) + (_GOLDEN - 2**64)

@@ -7,20 +7,24 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from dprm.order.cells import Cells
-from dprm.order.checks import check_integer, check_number, check_one_of, check_shape, check_shortlist
-from dprm.order.choice import Choice
-from dprm.order.door import check_decision
-from dprm.order.gate import Gate
+from dprm.order.cells import Cells, Gate
+from dprm.order.checks import (
+    check_bounds,
+    check_decision,
+    check_integer,
+    check_number,
+    check_one_of,
+    check_shape,
+    check_shortlist,
+)
+from dprm.order.choice import Choice, Decision, Tilt
 from dprm.order.head import Head, Sight
-from dprm.order.moment import Moment, Tilt
 from dprm.order.noise import Stream
 from dprm.order.policy import Policy, evidence
 from dprm.order.reading import Reading
@@ -48,6 +52,7 @@ class Order:
         beta: inverse temperature β of the tilt. guidance: its strength; 0 is the host's order.
         warm, switch, ready: the gate (T_warm, T_switch, N_ready).
         signal: the host's own signal, by name or as a function of a Reading that returns ψ.
+        warm_signal: the signal before T_warm, where it is another one; such as "random".
         rule: "top_m", "shortlist_top_m" or "soft_bon".
         shortlist: (least, most, per): N = min(most, max(least, per·m)), never below m.
         explore: draw shortlists before there is evidence. From an empty table `top_m` never leaves the host's order, so
@@ -57,8 +62,8 @@ class Order:
         shrunken: shrink sparse cells towards their parents.
         forget: share of past evidence forgotten at each `observe`, for hosts that drift.
         head: a fitted `Head` whose values take the place of the table's.
-        proposal: "host" draws the shortlists of `shortlist_top_m` from ψ, "tilted" from ψ·e^{η·guidance·β·R̂}: what was
-            learned then also proposes.
+        tables: separate tables, for rows that share no evidence; `select` is then told the table of each row, and acts
+            as with one table at a time (to rounding, where corrections exceed e⁴⁰).
     """
 
     def __init__(
@@ -80,13 +85,15 @@ class Order:
         shrunken: bool = False,
         forget: float = 0.0,
         head: Head | None = None,
-        proposal: str = "host",
+        warm_signal: str | Signal | Callable[[Reading], Tensor] | None = None,
+        tables: int = 1,
     ):
-        self.cells = Cells(phases, bins, aux)
+        self.cells = Cells(phases, bins, aux, tables)
         self.gate = Gate(warm, switch, ready)
         self.beta = check_number("beta", beta, 0, open_low=True)
         self.guidance = check_number("guidance", guidance, 0)
         self.signal = resolve_signal(signal)
+        self.warm_signal = None if warm_signal is None else resolve_signal(warm_signal)
         self.rule = check_one_of("rule", rule, RULES)
         self.shortlist = check_shortlist(shortlist)
         self.explore = bool(explore)
@@ -99,8 +106,9 @@ class Order:
         self._delta: Stats | None = None
         self._fixed: Table | None = None
         self.head = head
-        self.proposal = check_one_of("proposal", proposal, ("host", "tilted"))
-        self._tilts: dict[tuple[torch.device, float], Tilt] = {}
+        if head is not None and tables > 1:
+            raise ValueError(f"tables is {tables}: a head has none")
+        self._tilts: dict[tuple[torch.device, float, float, float], Tilt] = {}
         self._heads: dict[torch.device, Head] = {}
 
     # ---- acting -----------------------------------------------------------------------------------------------------
@@ -114,6 +122,7 @@ class Order:
         aux: Tensor | None = None,
         step: int | None = None,
         seed: int | Tensor | None = None,
+        table: Tensor | None = None,
     ) -> Choice:
         """Choose min(budget, candidates) positions of every row.
 
@@ -125,6 +134,7 @@ class Order:
             step: schedule index u of the gate. Default: `observe` calls so far.
             seed: an int, from which every row derives its own stream, or [B], the streams themselves. Default 0. What
                 is drawn also depends on `progress`, so that one seed serves a whole decoding.
+            table: [B] int, the table of every row, for an Order with several.
 
         Raises:
             ValueError, TypeError: naming argument, row and value. Nothing is changed by any call.
@@ -133,32 +143,40 @@ class Order:
         if isinstance(progress, Tensor) and progress.dim() == 0:
             progress = progress.expand(len(confidence))
         count, most, low, high = check_decision(confidence, candidates, budget, progress, aux, seed, self.cells.aux)
+        table = self._checked_table(table, len(confidence))
         u = self.step if step is None else check_number("step", step, 0)
+        signal = self.signal if self.warm_signal is None or u >= self.gate.warm else self.warm_signal
         tilt = self._tilt(confidence.device, self.gate.ramp(u))
         exploring = self.explore and u >= self.gate.warm
         drawing = self.rule != "top_m" and (exploring or not tilt.silent)
         stream = None
-        if drawing or self.signal.needs_noise:
+        if drawing or signal.needs_noise:
             stream = Stream(0 if seed is None else seed, progress, confidence.shape[0], confidence.device)
-        value = self.signal.value(reading, stream)
+        value = signal.value(reading, stream)
         if value.dtype in (torch.float16, torch.bfloat16):  # A reading made by hand; `read` gives float32.
             value, confidence = value.float(), confidence.float()
         aux = None if aux is None else aux.clone()  # The host may write into it again; what was captured stays.
-        first = self.cells.first_of_phase(progress)
-        moment = Moment(
-            self.cells, self.signal, tilt, confidence, value, candidates, aux, first, count, most, low, high
-        )
-        moment.tilted = self.proposal == "tilted" and not tilt.silent
+        first = self.cells.first_of_phase(progress, table)
+        decision = Decision(self.cells, signal, tilt, confidence, value, candidates, aux, first, count, most, low, high)
         if self.head is not None and not tilt.silent:
-            sight = Sight.of(reading, candidates, count, progress, aux)
-            moment.seen = self._head_on(confidence.device)(sight)
+            decision.seen = self._head_on(confidence.device)(Sight.of(reading, candidates, count, progress, aux))
         if drawing and stream is not None:
-            return draw(moment, self.rule, self.shortlist, stream, everywhere=exploring or tilt.full)
-        return top_m(moment)
+            return draw(decision, self.rule, self.shortlist, stream, everywhere=exploring or tilt.full)
+        return top_m(decision)
+
+    def _checked_table(self, table: Tensor | None, rows: int) -> Tensor | None:
+        if self.cells.tables == 1:
+            return None
+        if table is None:
+            raise ValueError(f"this Order has {self.cells.tables} tables: expected table, the one of every row")
+        check_shape("table", table, (rows,), "one table a row")
+        check_integer("table", table)
+        check_bounds("table", table, 0, self.cells.tables - 1, f"this Order has {self.cells.tables} tables")
+        return table
 
     def _tilt(self, device: torch.device, ramp: float) -> Tilt:
         """The table at one point of the schedule, on one device; worked out once."""
-        key = (device, ramp)
+        key = (device, ramp, self.guidance, self.beta)
         tilt = self._tilts.get(key)
         if tilt is None:
             table = self.table()
@@ -185,7 +203,7 @@ class Order:
         """The head on one device; moved there once."""
         if device not in self._heads:
             assert self.head is not None
-            self._heads[device] = copy.deepcopy(self.head).requires_grad_(False).eval().to(device)
+            self._heads[device] = self.head.to(device)
         return self._heads[device]
 
     # ---- learning ---------------------------------------------------------------------------------------------------
@@ -205,7 +223,7 @@ class Order:
             raise ValueError(
                 "this Order acts on a policy without statistics: it cannot learn on; make one with Order(…)"
             )
-        parts = [chosen.events()] if hasattr(chosen, "events") else [part.events() for part in chosen]
+        events = [chosen.events()] if hasattr(chosen, "events") else [each.events() for each in chosen]
         reward = torch.as_tensor(reward).cpu()
         if reward.dim() != 1:
             raise ValueError(f"reward has shape {tuple(reward.shape)}: expected one terminal reward a row")
@@ -217,7 +235,7 @@ class Order:
             check_integer("group", group)
             rewards = centre(rewards, group.cpu(), self.reward_range)
         delta = evidence(self.cells, self.beta, self.reward_range, baseline)
-        for row, cell in parts:
+        for row, cell in events:
             row = row.cpu()
             if len(row) and int(row.max()) >= len(rewards):
                 raise ValueError(f"row {int(row.max())} was decided, but reward has only {len(rewards)} rows")
@@ -273,6 +291,7 @@ class Order:
             beta=self.beta,
             guidance=self.guidance,
             signal=self.signal.spec(),
+            warm_signal=None if self.warm_signal is None else self.warm_signal.spec(),
             baseline=self.baseline,
             reward_range=self.reward_range,
             gate=self.gate,
@@ -283,7 +302,6 @@ class Order:
             forget=self.forget,
             stats=None if self._fixed is not None else self._stats,
             head=self.head,
-            proposal=self.proposal,
             notes=notes,
         )
 
@@ -326,7 +344,8 @@ class Order:
             shrunken=policy.shrunken,
             forget=policy.forget,
             head=policy.head,
-            proposal=policy.proposal,
+            warm_signal=None if policy.warm_signal is None else signal_from_spec(policy.warm_signal),
+            tables=policy.cells.tables,
         )
         order.step = policy.step
         if policy.stats is not None:

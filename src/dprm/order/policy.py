@@ -15,17 +15,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dprm.order.cells import Cells
+from dprm.order.cells import Cells, Gate
 from dprm.order.files import read_tensors, write_tensors
-from dprm.order.gate import Gate
 from dprm.order.head import Head
 from dprm.order.stats import Stats, checked_range
 from dprm.order.values import Table
 
-SCHEMA = 1
+SCHEMA = 2
+# What was called a policy before is read as well.
+_READ = (1, 2)
 _KIND = "dprm.policy"
-_PLAIN = ("beta", "guidance", "signal", "baseline", "step", "rule", "proposal", "shrunken", "forget", "notes")
-_HEADER = (*_PLAIN, "values", "cells", "reward_range", "gate", "shortlist")
+_PLAIN = ("beta", "guidance", "signal", "warm_signal", "baseline", "step", "rule", "shrunken", "forget", "notes")
+_HEADER = (*_PLAIN, "values", "cells", "tables", "reward_range", "gate", "shortlist")
 
 
 class PolicyError(ValueError):
@@ -46,10 +47,10 @@ class Policy:
         gate: (T_warm, T_switch, N_ready).
         step: schedule index u reached when the policy was made; the gate's ramp starts from it.
         rule, shortlist: how positions are selected, and (least, most, per m) of the shortlist.
-        proposal: what shortlists are drawn from, the "host" or the "tilted" law.
+        warm_signal: the same of the signal before T_warm; None where it is no other.
         shrunken: the values were shrunk towards parent cells. forget: share forgotten at each observation.
         stats: the evidence, if learning is to go on from here.
-        head: a fitted network whose values take the place of the table's; the table is then empty.
+        head: a fitted head whose values take the place of the table's; the table is then empty.
         notes: free text for people: host, estimator, splits.
     """
 
@@ -68,7 +69,7 @@ class Policy:
     forget: float = 0.0
     stats: Stats | None = None
     head: Head | None = None
-    proposal: str = "host"
+    warm_signal: dict[str, Any] | None = None
     notes: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -87,16 +88,17 @@ class Policy:
             "schema": SCHEMA,
             "values": "table" if self.head is None else "head",
             "cells": list(self.cells.shape),
+            "tables": self.cells.tables,
             "beta": self.beta,
             "guidance": self.guidance,
             "signal": self.signal,
+            "warm_signal": self.warm_signal,
             "baseline": self.baseline,
             "reward_range": list(self.reward_range),
             "gate": [self.gate.warm, self.gate.switch, self.gate.ready],
             "step": self.step,
             "rule": self.rule,
             "shortlist": list(self.shortlist),
-            "proposal": self.proposal,
             "shrunken": self.shrunken,
             "forget": self.forget,
             "notes": self.notes,
@@ -110,7 +112,7 @@ class Policy:
 
     def _tensors(self) -> dict[str, Tensor]:
         if self.head is not None:
-            return {f"head.{name}": weight.detach().cpu() for name, weight in self.head.named_parameters()}
+            return {"weight": self.head.weight.cpu()}
         tensors = {"support": self.table.support, "value": self.table.value}
         return tensors if self.stats is None else {"moments": self.stats.moments, **tensors}
 
@@ -130,21 +132,25 @@ class Policy:
             tensors, header = read_tensors(path, _KIND)
         except ValueError as error:
             raise PolicyError(str(error)) from error
-        if header.get("schema") != SCHEMA:
+        if header.get("schema") not in _READ:
             raise PolicyError(
-                f"{path} has schema {header.get('schema')!r}; this version of dprm reads {SCHEMA}: upgrade dprm"
+                f"{path} has schema {header.get('schema')!r}; this version of dprm reads up to {SCHEMA}: upgrade dprm"
             )
         header.pop("digest", None)
-        stored = header.pop("checksum", None)
-        if stored != _digest(header, tensors):
-            said = "it was damaged or edited; fetch or fit it again"
-            raise PolicyError(f"{path} does not match its own checksum: {said}")
+        checksum = header.pop("checksum", None)
+        if checksum != _digest(header, tensors):
+            remedy = "it was damaged or edited; fetch or fit it again"
+            raise PolicyError(f"{path} does not match its own checksum: {remedy}")
+        if header["schema"] == 1:
+            header, tensors = _from_first_schema(path, header, tensors)
         missing = [name for name in _HEADER if name not in header]
         if missing:
             raise PolicyError(f"{path} lacks {', '.join(missing)}: it was written by another version; fit it again")
         if header["values"] not in ("table", "head"):
             raise PolicyError(f"{path} holds values of kind {header['values']!r}, which this version does not know")
-        cells, reward_range = Cells(*header["cells"]), (header["reward_range"][0], header["reward_range"][1])
+        phases, bins, aux = header["cells"]
+        cells = Cells(phases, bins, aux, header["tables"])
+        reward_range = (header["reward_range"][0], header["reward_range"][1])
         stats = None
         if "moments" in tensors:
             stats = evidence(cells, header["beta"], reward_range, header["baseline"])
@@ -152,10 +158,10 @@ class Policy:
         head, table = None, None
         if header["values"] == "head":
             try:
-                head = Head.restored(header["head"], {name[5:]: weight for name, weight in tensors.items()})
-            except (RuntimeError, TypeError, KeyError) as error:
-                said = "a head that this version does not know: it was written by another one; fit it again"
-                raise PolicyError(f"{path} holds {said}") from error
+                head = Head(tensors["weight"], **header["head"])
+            except (ValueError, TypeError, KeyError) as error:
+                remedy = "a head that this version does not know: it was written by another one; fit it again"
+                raise PolicyError(f"{path} holds {remedy}") from error
             nothing = torch.zeros(cells.count, dtype=torch.float64)
             table = Table(nothing, nothing + head.support)
         policy = cls(
@@ -206,3 +212,16 @@ def _digest(header: dict[str, Any], tensors: dict[str, Tensor]) -> str:
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor.numpy().tobytes())
     return digest.hexdigest()
+
+
+def _from_first_schema(
+    path: str | os.PathLike[str], header: dict[str, Any], tensors: dict[str, Tensor]
+) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Header and tensors of schema 1, as they are written now; their meaning is the same."""
+    header = {**header, "warm_signal": None, "tables": 1}
+    head = header.get("head", {"width": 0})
+    if header.pop("proposal", "host") != "host" or head.pop("width", 0):
+        raise PolicyError(f"{path} holds a head with a network, which this version does not have: fit it again")
+    if "head.linear.weight" in tensors:
+        tensors = {"weight": tensors["head.linear.weight"].squeeze(0)}
+    return header, tensors

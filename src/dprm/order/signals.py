@@ -30,7 +30,6 @@ class Signal:
 
     name: ClassVar[str]
     linear: ClassVar[bool] = True
-    needs_history: ClassVar[bool] = False
     needs_noise: ClassVar[bool] = False
 
     def value(self, reading: Reading, stream: Stream | None) -> Tensor:
@@ -93,6 +92,16 @@ class Entropy(Signal):
 
     def value(self, reading: Reading, stream: Stream | None) -> Tensor:
         return -reading.entropy
+
+
+@dataclass(frozen=True)
+class Uncertainty(Signal):
+    """ψ = 1 − p₁: the unsure positions first, the reward-blind control that the paper calls entropy order."""
+
+    name: ClassVar[str] = "uncertainty"
+
+    def value(self, reading: Reading, stream: Stream | None) -> Tensor:
+        return 1.0 - (reading.confidence if reading.peak is None else reading.peak)
 
 
 @dataclass(frozen=True)
@@ -164,25 +173,6 @@ class PositionWeighted(Signal):
 
 
 @dataclass(frozen=True)
-class Stable(Signal):
-    """Confidence, with positions whose prediction has not settled held back by a constant factor (KLASS-like).
-
-    ψ = p(token) where the last `patience` readings kept token and confidence, `unsettled` · p(token) elsewhere. The
-    history is in the reading: pass `previous` to `dprm.read`; `dprm.decode` does.
-    """
-
-    name: ClassVar[str] = "stable"
-    needs_history: ClassVar[bool] = True
-    patience: int = 2
-    unsettled: float = 1e-3
-
-    def value(self, reading: Reading, stream: Stream | None) -> Tensor:
-        if reading.stable is None:  # The first reading: nothing has had time to settle.
-            return reading.confidence * self.unsettled
-        return torch.where(reading.stable >= self.patience, reading.confidence, reading.confidence * self.unsettled)
-
-
-@dataclass(frozen=True)
 class Custom(Signal):
     """ψ from any function of a Reading: [B,L], finite and not negative."""
 
@@ -202,7 +192,7 @@ class Custom(Signal):
 
 SIGNALS: dict[str, type[Signal]] = {
     kind.name: kind
-    for kind in (Confidence, Odds, Margin, Entropy, Random, LeftToRight, Halton, PositionWeighted, Stable)
+    for kind in (Confidence, Odds, Margin, Entropy, Uncertainty, Random, LeftToRight, Halton, PositionWeighted)
 }
 
 

@@ -62,7 +62,7 @@ class Stats:
     def schema(self) -> dict[str, Any]:
         """What must agree before two Stats may be added."""
         return {
-            "cells": list(self.cells.shape),
+            "cells": [*self.cells.shape, self.cells.tables],
             "beta": self.beta,
             "reward_range": list(self.reward_range),
             "centred": self.centred,

@@ -8,6 +8,10 @@ would be promoted over every unvisited one. And raw on-policy values mostly meas
     prompt    the same, after rewards were centred inside the trajectories of one prompt
 
 and with `global` or `prompt` an empty cell has 0, the baseline itself: unknown means the host's order.
+
+Sparse cells may be shrunk towards their parents, all cells → phase → confidence bin → aux. At each level the children
+of one parent are draws around it: a child's mean has variance τ² around the parent's, an event variance σ² around its
+child's mean. With κ = σ²/τ² the posterior mean of a child with n events is (n·mean + κ·parent)/(n + κ).
 """
 
 from __future__ import annotations
@@ -18,8 +22,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from dprm.order.cells import Cells
 from dprm.order.checks import check_number
-from dprm.order.shrink import shrink
 from dprm.order.stats import Stats
 
 BASELINES = ("none", "global", "prompt", "auto")
@@ -45,13 +49,19 @@ def log_moment(stats: Stats, mean: Tensor) -> Tensor:
 
 
 def estimate(stats: Stats, baseline: str, *, shrunken: bool = False) -> Table:
-    """The values that `stats` supports, under `none`, `global` or `prompt`."""
-    n, s, _ = stats.sums
-    mean, support = shrink(stats.sums, stats.cells) if shrunken else (s / n.clamp(min=1e-300), n)
+    """The values that `stats` supports, under `none`, `global` or `prompt`; every table of the cells by itself."""
+    cells = stats.cells
+    sums = stats.sums.view(3, cells.tables, cells.each)
+    n, s, _ = sums
+    if shrunken:
+        grids = [shrink(part, cells) for part in sums.unbind(1)]
+        mean, support = (torch.stack(column) for column in zip(*grids, strict=True))
+    else:
+        mean, support = s / n.clamp(min=1e-300), n
     value = log_moment(stats, mean)
     if baseline != "none":
-        value = value - log_moment(stats, s.sum() / n.sum().clamp(min=1e-300))
-    return Table(torch.where(support > 0, value, 0.0), support)
+        value = value - log_moment(stats, s.sum(1, keepdim=True) / n.sum(1, keepdim=True).clamp(min=1e-300))
+    return Table(torch.where(support > 0, value, 0.0).flatten(), support.flatten())
 
 
 def radius(stats: Stats, delta: float = 0.05, horizon: int = 1, mean_floor: float | None = None) -> Tensor:
@@ -89,3 +99,40 @@ def drift(before: Stats, after: Stats) -> Tensor:
     (n0, s0, _), (n1, s1, _) = before.sums, after.sums
     moved = (s1 / n1.clamp(min=1e-300) - s0 / n0.clamp(min=1e-300)).abs() * unit
     return torch.where((n0 > 0) & (n1 > 0), moved, 0.0)
+
+
+def shrink(sums: Tensor, cells: Cells) -> tuple[Tensor, Tensor]:
+    """Shrunken mean of Y and the evidence behind it.
+
+    Args:
+        sums: [3,cells] float64 (N, S, Q) of one table.
+        cells: the grid.
+
+    Returns:
+        mean [cells] and support [cells]: own events plus what the parent lends, min(κ, support of the parent).
+    """
+    grid = sums.reshape(3, *cells.shape)
+    levels = [grid.sum((1, 2, 3)).reshape(3, 1, 1, 1), grid.sum((2, 3), keepdim=True), grid.sum(3, keepdim=True), grid]
+    n, s, _ = levels[0]
+    mean, support = s / n.clamp(min=1e-300), n
+    for level in levels[1:]:
+        mean, support = _towards(mean, support, level)
+    return mean.reshape(-1), support.reshape(-1)
+
+
+def _towards(parent: Tensor, parent_support: Tensor, level: Tensor) -> tuple[Tensor, Tensor]:
+    n, s, q = level
+    parent, parent_support = parent.expand_as(n), parent_support.expand_as(n)
+    own = torch.where(n > 0, s / n.clamp(min=1e-300), parent)
+    filled = int((n > 0).sum())
+    total = float(n.sum())
+    # Pooled variance inside children, and between them by the method of moments.
+    within = float((q - n * own * own).clamp(min=0).sum()) / max(total - filled, 1.0)
+    spread = float((n * (own - parent) ** 2).sum())
+    weight = total - float((n * n).sum()) / max(total, 1e-300)
+    between = max(spread - filled * within, 0.0) / max(weight, 1e-300)
+    if between <= 0.0:
+        return parent.clone(), n + parent_support
+    lent = within / between
+    mean = torch.where(n + lent > 0, (n * own + lent * parent) / (n + lent + 1e-300), parent)
+    return mean, n + parent_support.clamp(max=lent)

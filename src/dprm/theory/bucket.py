@@ -11,7 +11,6 @@ from collections.abc import Callable, Hashable
 import numpy as np
 
 from dprm.theory.chain import Candidate, Chain, Policy, State
-from dprm.theory.laws import normalised
 from dprm.theory.shortlist import soft_bon_law
 
 Cell = tuple[Hashable, ...]
@@ -68,10 +67,6 @@ class BucketTable:
         """argmax of log ψ + βηR̂ over the full candidate set (the rule `top_m`)."""
         return lambda state: chain.argmax(chain.log_psi(state) + self.bonus(chain, state))
 
-    def soft(self, chain: Chain) -> Policy:
-        """The Gibbs law ∝ ψ exp(βηR̂)."""
-        return lambda state: normalised(chain.q0(state) * np.exp(self.bonus(chain, state)))
-
     def soft_bon(self, chain: Chain, draws: int) -> Policy:
         """i.i.d. Soft-BoN with table values: explores even while the table is empty."""
         return lambda state: soft_bon_law(chain.q0(state), np.exp(self.bonus(chain, state)), draws)
@@ -89,17 +84,13 @@ class BucketTable:
                         for i in A:
                             self.add(self.cell(chain, state, i), future, mass * float(share))
 
-    def learn(self, chain: Chain, policy: Policy, trajectories: int, rng: np.random.Generator) -> float:
-        """Algorithm 1: run trajectories, credit every revealed position with the terminal reward; returns mean R."""
-        rewards = []
+    def learn(self, chain: Chain, policy: Policy, trajectories: int, rng: np.random.Generator) -> None:
+        """Algorithm 1: run trajectories, credit every revealed position with the terminal reward."""
         for _ in range(trajectories):
             events, terminal = sample_path(chain, policy, rng)
-            reward = float(chain.reward[terminal])
             for state, A in events:
                 for i in A:
-                    self.add(self.cell(chain, state, i), float(np.exp(self.beta * reward)))
-            rewards.append(reward)
-        return float(np.mean(rewards))
+                    self.add(self.cell(chain, state, i), float(np.exp(self.beta * chain.reward[terminal])))
 
 
 def sample_path(chain: Chain, policy: Policy, rng: np.random.Generator) -> tuple[list[tuple[State, Candidate]], State]:

@@ -15,25 +15,27 @@ MAX_CANVASES = 20_000
 Conditionals = np.ndarray | Callable[[tuple[int, ...]], np.ndarray]
 
 
-def check_size(length: int, vocab: int) -> None:
-    """Refuse hosts that cannot be enumerated."""
-    if length < 1 or vocab < 2:
-        raise ValueError(f"a chain needs length L >= 1 and vocabulary V >= 2, got L={length}, V={vocab}")
+def check_table(name: str, values: np.ndarray) -> np.ndarray:
+    """The argument `name`, a number for every sequence, as float64 [V, ..., V]; or an error that says what is wrong."""
+    table = np.asarray(values, dtype=np.float64)
+    if table.ndim < 1 or len(set(table.shape)) != 1:
+        raise ValueError(f"{name} must have shape (V,)*L, got {table.shape}")
+    length, vocab = table.ndim, table.shape[0]
+    if vocab < 2:
+        raise ValueError(f"a chain needs vocabulary V >= 2, got L={length}, V={vocab}")
     if (vocab + 1) ** length > MAX_CANVASES:
         raise ValueError(
             f"L={length}, V={vocab} has (V+1)^L = {(vocab + 1) ** length} canvases, more than the {MAX_CANVASES} "
             "that are enumerated; use a shorter sequence or a smaller vocabulary"
         )
+    if not np.all(np.isfinite(table)):
+        raise ValueError(f"{name} is NaN or infinite at x={np.argwhere(~np.isfinite(table))[0].tolist()}")
+    return table
 
 
 def check_joint(joint: np.ndarray) -> np.ndarray:
-    """A joint law p(x) over V^L as float64, or an error that names what is wrong with it."""
-    joint = np.asarray(joint, dtype=np.float64)
-    if joint.ndim < 1 or len(set(joint.shape)) != 1:
-        raise ValueError(f"joint must have shape (V,)*L, got {joint.shape}")
-    check_size(joint.ndim, joint.shape[0])
-    if not np.all(np.isfinite(joint)):
-        raise ValueError("joint has an entry that is NaN or infinite")
+    """A joint law p(x) over V^L."""
+    joint = check_table("joint", joint)
     if joint.min() < 0:
         raise ValueError(f"joint has a negative entry: {joint.min()}")
     if abs(joint.sum() - 1.0) > 1e-9:
@@ -42,20 +44,39 @@ def check_joint(joint: np.ndarray) -> np.ndarray:
 
 
 def check_reward(reward: np.ndarray | None, reward_range: tuple[float, float]) -> np.ndarray:
-    """R(x) over V^L as float64 inside the declared range, or an error that names the sequence."""
+    """R(x) over V^L inside the declared range."""
     if reward is None:
         raise ValueError("reward is required: an array of shape (V,)*L")
-    reward = np.asarray(reward, dtype=np.float64)
-    if reward.ndim < 1 or len(set(reward.shape)) != 1:
-        raise ValueError(f"reward must have shape (V,)*L, got {reward.shape}")
-    if not np.all(np.isfinite(reward)):
-        raise ValueError(f"reward is NaN or infinite at x={np.argwhere(~np.isfinite(reward))[0].tolist()}")
+    reward = check_table("reward", reward)
     low, high = reward_range
     outside = np.argwhere((reward < low) | (reward > high))
     if len(outside):
         x = tuple(outside[0].tolist())
         raise ValueError(f"reward must lie in reward_range={reward_range}, it is {reward[x]} at x={list(x)}")
     return reward
+
+
+def check_conditionals(conditionals: Conditionals, length: int, vocab: int) -> np.ndarray:
+    """A full table from an array or from a callable canvas -> [L, V]; visible rows are overwritten by one-hots."""
+    shape = (vocab + 1,) * length + (length, vocab)
+    if callable(conditionals):
+        table = np.empty(shape)
+        for canvas in np.ndindex(*shape[:length]):
+            table[canvas] = np.asarray(conditionals(canvas), dtype=np.float64)
+    else:
+        table = np.array(conditionals, dtype=np.float64)
+    if table.shape != shape:
+        raise ValueError(f"conditionals must have shape (V+1,)*L + (L, V) = {shape}, got {table.shape}")
+    for i in range(length):
+        for token in range(vocab):
+            table[(slice(None),) * i + (token,)][..., i, :] = np.eye(vocab)[token]
+    if not np.all(np.isfinite(table)) or table.min() < 0:
+        raise ValueError("conditionals must be finite and non-negative")
+    gap = np.abs(table.sum(-1) - 1.0)
+    if gap.max() > 1e-9:
+        *canvas, i = np.unravel_index(int(gap.argmax()), gap.shape)
+        raise ValueError(f"conditionals must sum to 1 over tokens; canvas {tuple(canvas)}, position {i} does not")
+    return table
 
 
 def conditionals_of(joint: np.ndarray) -> np.ndarray:
@@ -76,28 +97,4 @@ def conditionals_of(joint: np.ndarray) -> np.ndarray:
         block[..., :vocab, :] = np.eye(vocab)
         block[..., vocab, :] = np.where(total > 0, rows[..., :vocab] / np.where(total > 0, total, 1.0), 1.0 / vocab)
         table[..., i, :] = np.moveaxis(block, -2, i)
-    return table
-
-
-def check_conditionals(conditionals: Conditionals, length: int, vocab: int) -> np.ndarray:
-    """A full table from an array or from a callable canvas -> [L, V]; visible rows are overwritten by one-hots."""
-    check_size(length, vocab)
-    shape = (vocab + 1,) * length + (length, vocab)
-    if callable(conditionals):
-        table = np.empty(shape)
-        for canvas in np.ndindex(*shape[:length]):
-            table[canvas] = np.asarray(conditionals(canvas), dtype=np.float64)
-    else:
-        table = np.array(conditionals, dtype=np.float64)
-    if table.shape != shape:
-        raise ValueError(f"conditionals must have shape (V+1,)*L + (L, V) = {shape}, got {table.shape}")
-    for i in range(length):
-        for token in range(vocab):
-            table[(slice(None),) * i + (token,)][..., i, :] = np.eye(vocab)[token]
-    if not np.all(np.isfinite(table)) or table.min() < 0:
-        raise ValueError("conditionals must be finite and non-negative")
-    gap = np.abs(table.sum(-1) - 1.0)
-    if gap.max() > 1e-9:
-        where = np.unravel_index(int(gap.argmax()), gap.shape)
-        raise ValueError(f"conditionals must sum to 1 over tokens; canvas {where[:-1]}, position {where[-1]} does not")
     return table

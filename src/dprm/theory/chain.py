@@ -1,27 +1,35 @@
-"""The Doob transform of an enumerable host: h, R*, π*, ν_β and the policies of the paper, as exact numbers.
+"""An exactly enumerable host and its Doob transform: h, R*, π*, ν_β and the policies of the paper, as exact numbers.
 
-q0(A|s) ∝ ψ(A;s) is the base proposal, exp(βR) the tilt. Laws over candidates are arrays aligned with
-`chain.candidates(s)`, and every method s -> law is itself a policy: `chain.expected_reward(chain.pi_star)`.
+Symbols. s: canvas (tuple of L tokens, V is the mask). A: candidate, a tuple of min(m, masked) positions revealed
+together. ψ: base score. s^A: the canvas after the reveal. R: terminal reward. q0(A|s) ∝ ψ(A;s): base proposal.
+exp(βR): tilt. A policy is any callable s -> law over `candidates(s)`; every method s -> law is itself a policy:
+`chain.expected_reward(chain.pi_star)`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import Any
+from itertools import combinations, product
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dprm.theory.canvas import Conditionals
-from dprm.theory.host import Candidate, Host, Path, Policy, State
+from dprm.theory.canvas import Conditionals, check_conditionals, check_joint, check_reward, conditionals_of
 from dprm.theory.laws import normalised
 from dprm.theory.shortlist import soft_bon_law
 
-__all__ = ["Candidate", "Chain", "Path", "Policy", "State"]
+if TYPE_CHECKING:
+    import torch
+
+State = tuple[int, ...]
+Candidate = tuple[int, ...]
+Policy = Callable[[State], np.ndarray]
+Path = tuple[tuple[State, Candidate], ...]
 
 
-class Chain(Host):
-    """A masked-diffusion host small enough to enumerate.
+class Chain:
+    """A masked-diffusion decoder small enough to enumerate.
 
     Args:
         joint: p(x), shape (V,)*L; its exact conditionals are the denoiser. Or None with `conditionals`.
@@ -47,30 +55,172 @@ class Chain(Host):
         psi: Callable[[State], np.ndarray] | None = None,
         reward_range: tuple[float, float] = (0.0, 1.0),
     ) -> None:
-        super().__init__(joint, reward, conditionals, tokens, m, psi, reward_range)
+        self.reward = check_reward(reward, reward_range)
+        self.length, self.vocab = self.reward.ndim, self.reward.shape[0]
+        self.joint = None if joint is None else check_joint(joint)
+        if self.joint is not None and self.joint.shape != self.reward.shape:
+            raise ValueError(f"reward has shape {self.reward.shape}, joint has shape {self.joint.shape}")
+        if tokens not in ("greedy", "sampled"):
+            raise ValueError(f"tokens must be 'greedy' or 'sampled', got {tokens!r}")
+        if not 1 <= m <= self.length:
+            raise ValueError(f"m must be in 1..L={self.length}, got {m}")
         if not (np.isfinite(beta) and beta > 0):
             raise ValueError(f"beta must be positive and finite, got {beta}")
         if beta * float(np.abs(self.reward).max()) > 500:
             raise ValueError(f"beta={beta} times the largest |reward| overflows exp; use at most 500")
-        self.beta = float(beta)
+        if conditionals is not None:
+            self.conditionals = check_conditionals(conditionals, self.length, self.vocab)
+        elif self.joint is not None:
+            self.conditionals = conditionals_of(self.joint)
+        else:
+            raise ValueError("give joint or conditionals: a chain needs a denoiser")
+        self.tokens, self.m, self.beta, self.reward_range = tokens, int(m), float(beta), reward_range
+        self._custom_psi = psi
+        self._confidence_table = self.conditionals.max(-1)
+        self._candidates: dict[tuple[int, ...], tuple[Candidate, ...]] = {}
         self._h: dict[State, float] = {}
         self._future: dict[State, np.ndarray] = {}
 
     def replace(self, **changes: Any) -> Chain:
         """The same host with some arguments changed, e.g. `chain.replace(beta=4, tokens="sampled")`."""
-        kept: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             "joint": self.joint,
             "reward": self.reward,
-            "conditionals": self.conditionals,
+            "conditionals": None if "joint" in changes else self.conditionals,  # a new joint brings its own
             "tokens": self.tokens,
             "m": self.m,
             "beta": self.beta,
             "psi": self._custom_psi,
             "reward_range": self.reward_range,
         }
-        if "joint" in changes:  # a new joint brings its own conditionals
-            kept["conditionals"] = None
-        return Chain(**(kept | changes))
+        return Chain(**(arguments | changes))
+
+    # Reveals ----------------------------------------------------------------------------------------------------
+
+    @property
+    def start(self) -> State:
+        """The fully masked canvas."""
+        return (self.vocab,) * self.length
+
+    @property
+    def steps(self) -> int:
+        """Horizon T = ⌈L/m⌉."""
+        return -(-self.length // self.m)
+
+    def masked(self, state: State) -> tuple[int, ...]:
+        """M(s): the masked positions."""
+        if len(state) != self.length:
+            raise ValueError(f"a canvas has L={self.length} tokens, got {state}")
+        return tuple(i for i, token in enumerate(state) if token == self.vocab)
+
+    def candidates(self, state: State) -> tuple[Candidate, ...]:
+        """All sets of min(m, |M(s)|) masked positions; for m=1 these are (i,), i ∈ M(s)."""
+        masked = self.masked(state)
+        if masked not in self._candidates:
+            self._candidates[masked] = tuple(combinations(masked, min(self.m, len(masked)))) if masked else ()
+        return self._candidates[masked]
+
+    def psi(self, state: State) -> np.ndarray:
+        """ψ_i(s), shape [L]."""
+        return np.asarray(self._confidence_table[state] if self._custom_psi is None else self._custom_psi(state))
+
+    def log_psi(self, state: State) -> np.ndarray:
+        """log ψ(A; s) = Σ_{i∈A} log ψ_i(s), per candidate."""
+        logs = np.log(self.psi(state))
+        return np.array([sum(logs[i] for i in A) for A in self.candidates(state)])
+
+    def branches(self, state: State, candidate: Candidate) -> list[tuple[float, State]]:
+        """The (probability, s^A) pairs after revealing A: one if tokens are greedy, up to V^m if sampled."""
+        rows = self.conditionals[state]
+        if self.tokens == "greedy":
+            choices = [[(int(rows[i].argmax()), 1.0)] for i in candidate]
+        else:
+            choices = [[(y, float(p)) for y, p in enumerate(rows[i]) if p > 0] for i in candidate]
+        result = []
+        for picks in product(*choices):
+            canvas, probability = list(state), 1.0
+            for i, (token, p) in zip(candidate, picks):
+                canvas[i] = token
+                probability *= p
+            result.append((probability, tuple(canvas)))
+        return result
+
+    # Laws of a policy -------------------------------------------------------------------------------------------
+
+    def law(self, policy: Policy, state: State) -> np.ndarray:
+        """policy(s), checked to be a law over `candidates(s)`."""
+        law, count = np.asarray(policy(state), dtype=np.float64), len(self.candidates(state))
+        if law.shape != (count,) or not (law.min() >= 0 and abs(law.sum() - 1.0) <= 1e-9):
+            raise ValueError(
+                f"policy must return a law over the {count} candidates of canvas {state}: got {law.tolist()}"
+            )
+        return law
+
+    def occupancy(self, policy: Policy) -> list[dict[State, float]]:
+        """The law of S_t for t = 0..T, as {canvas: probability}; only reachable canvases appear."""
+        levels = [{self.start: 1.0}]
+        for _ in range(self.steps):
+            after: dict[State, float] = {}
+            for state, mass in levels[-1].items():
+                for A, share in zip(self.candidates(state), self.law(policy, state)):
+                    if share > 0:
+                        for p, canvas in self.branches(state, A):
+                            after[canvas] = after.get(canvas, 0.0) + mass * float(share) * p
+            levels.append(after)
+        return levels
+
+    def reachable(self, policy: Policy) -> list[State]:
+        """The canvases with a masked position that a policy can reach, in the order of decoding."""
+        return [state for level in self.occupancy(policy)[:-1] for state in level]
+
+    def terminal_law(self, policy: Policy) -> np.ndarray:
+        """The law of X_T under a policy, shape (V,)*L."""
+        law = np.zeros(self.reward.shape)
+        for state, mass in self.occupancy(policy)[-1].items():
+            law[state] = mass
+        return law
+
+    def path_law(self, policy: Policy) -> dict[Path, float]:
+        """The law of (S_0, A_0, S_1, A_1, ..., S_T) as {path: probability}; the last pair is (S_T, ())."""
+        paths: dict[Path, float] = {}
+
+        def walk(prefix: Path, state: State, mass: float) -> None:
+            if self.vocab not in state:
+                paths[(*prefix, (state, ()))] = mass
+                return
+            for A, share in zip(self.candidates(state), self.law(policy, state)):
+                if share > 0:
+                    for p, after in self.branches(state, A):
+                        walk((*prefix, (state, A)), after, mass * float(share) * p)
+
+        walk((), self.start, 1.0)
+        return paths
+
+    def expected_reward(self, policy: Policy) -> float:
+        """E[R(X_T)] under a policy."""
+        return float(np.sum(self.terminal_law(policy) * self.reward))
+
+    def best_order(self) -> float:
+        """The largest E[R(X_T)] any order can reach, by dynamic programming."""
+        return self._extreme(max)
+
+    def worst_order(self) -> float:
+        """The smallest E[R(X_T)] an order can fall to."""
+        return self._extreme(min)
+
+    def _extreme(self, choose: Callable[[Iterable[float]], float]) -> float:
+        values: dict[State, float] = {}
+
+        def value(state: State) -> float:
+            if self.vocab not in state:
+                return float(self.reward[state])
+            if state not in values:
+                values[state] = choose(
+                    sum(p * value(after) for p, after in self.branches(state, A)) for A in self.candidates(state)
+                )
+            return values[state]
+
+        return value(self.start)
 
     # The Doob transform -----------------------------------------------------------------------------------------
 
@@ -100,11 +250,6 @@ class Chain(Host):
         """The target ν_β(x) ∝ P_{q0}(X_T = x) exp(βR(x)), shape (V,)*L."""
         return normalised(self.terminal_law(self.q0) * np.exp(self.beta * (self.reward - self.reward.max())))
 
-    def soft_bon_bound(self, draws: int) -> float:
-        """T sinh²(β(R_max − R_min)/2) / N, the bound on KL(ν_β ‖ terminal law of `soft_bon(N)`) for greedy tokens."""
-        low, high = self.reward_range
-        return self.steps * float(np.sinh(self.beta * (high - low) / 2)) ** 2 / draws
-
     # Policies ---------------------------------------------------------------------------------------------------
 
     def q0(self, state: State) -> np.ndarray:
@@ -126,8 +271,7 @@ class Chain(Host):
 
     def random(self, state: State) -> np.ndarray:
         """Uniform over candidates."""
-        n = len(self.candidates(state))
-        return np.full(n, 1.0 / n)
+        return normalised(np.ones(len(self.candidates(state))))
 
     def soft_bon(self, draws: int) -> Policy:
         """i.i.d. Soft-BoN with N draws: E over shortlists of the law that reweights them by exp(βR*)."""
@@ -139,3 +283,22 @@ class Chain(Host):
         law = np.zeros(len(score))
         law[int(np.flatnonzero(score >= score.max() - 1e-12)[0])] = 1.0
         return law
+
+    # The same host for the real decoder -------------------------------------------------------------------------
+
+    def denoiser(self) -> Callable[[torch.Tensor], torch.Tensor]:
+        """A callable canvas [B, L] (int64, mask id V) -> logits [B, L, V] (float32): log p, floored at log 1e-30."""
+        import torch
+
+        table = torch.from_numpy(np.log(np.maximum(self.conditionals, 1e-30))).float()
+
+        def logits(canvas: torch.Tensor) -> torch.Tensor:
+            return table.to(canvas.device)[tuple(canvas.unbind(-1))]
+
+        return logits
+
+    def reward_of(self, tokens: torch.Tensor) -> torch.Tensor:
+        """R(x) of complete sequences [B, L], as float32 [B]."""
+        import torch
+
+        return torch.from_numpy(self.reward).float().to(tokens.device)[tuple(tokens.unbind(-1))]

@@ -5,27 +5,26 @@ its tokens are greedy. With sampled tokens only the order is tilted, not the tok
 under teacher forcing itself the terminal sequence is the training sequence and there is nothing to tilt.
 """
 
+from itertools import product
+from typing import Any
+
 import numpy as np
 
 from dprm.theory.chain import Chain, Policy, State
 from dprm.theory.examples import random_chain
 from dprm.theory.laws import kl, total_variation
-from dprm.theory.statement import Outcome, at_least, at_most, statement
-
-EXACT = 1e-10
+from dprm.theory.statement import EXACT, Outcome, at_least, at_most, statement
 
 
-def _hosts(seed: int, quick: bool, **options: object) -> list[Chain]:
-    count = 6 if quick else 30
-    betas = (0.5, 1.0, 4.0)
+def _hosts(seed: int, quick: bool, **options: Any) -> list[Chain]:
+    """Random hosts with exact and noisy denoisers; greedy tokens unless `options` say otherwise."""
     return [
-        random_chain(seed + k, length=4, beta=betas[k % 3], noise=0.3 * (k % 2), **options)  # type: ignore[arg-type]
-        for k in range(count)
+        random_chain(seed + k, length=4, beta=(0.5, 1.0, 4.0)[k % 3], noise=0.3 * (k % 2), **options)
+        for k in range(6 if quick else 30)
     ]
 
 
 @statement(
-    "doob/recursion",
     claim="h(s) by backward recursion = E[exp(βR)] summed over all paths from s; max relative error",
     condition="finite horizon; holds for greedy and sampled tokens and any m",
     needs="-",
@@ -47,7 +46,6 @@ def recursion(seed: int, quick: bool) -> Outcome:
 
 
 @statement(
-    "doob/one-step",
     claim="P_β(A_t = a | S_t = s) of the tilted path law = Gibbs reveal law π*; max total variation",
     condition="deterministic token updates (the paper: teacher forcing); hosts: greedy tokens",
     needs="greedy tokens",
@@ -55,11 +53,11 @@ def recursion(seed: int, quick: bool) -> Outcome:
 )
 def one_step(seed: int, quick: bool) -> Outcome:
     """Condition the enumerated tilted path law on (S_t = s) and compare with π*(·|s)."""
-    worst = max(_one_step_gap(chain, chain.pi_star) for chain in _hosts(seed, quick))
-    return at_most(worst, EXACT)
+    return at_most(max(one_step_gap(chain, chain.pi_star) for chain in _hosts(seed, quick)), EXACT)
 
 
-def _one_step_gap(chain: Chain, policy: Policy) -> float:
+def one_step_gap(chain: Chain, policy: Policy) -> float:
+    """max over s of TV(one-step conditional of the tilted path law, policy)."""
     joint: dict[State, np.ndarray] = {}
     for path, probability in chain.path_law(chain.q0).items():
         tilted = probability * float(np.exp(chain.beta * chain.reward[path[-1][0]]))
@@ -70,11 +68,9 @@ def _one_step_gap(chain: Chain, policy: Policy) -> float:
 
 
 @statement(
-    "doob/terminal",
     claim="the terminal law of π* = ν_β, the base law tilted by exp(βR); max total variation",
     condition="deterministic token updates: greedy tokens. The paper states the theorem for decoding without it",
     needs="greedy tokens",
-    named=False,
 )
 def terminal(seed: int, quick: bool) -> Outcome:
     """TV(law of X_T under π*, ν_β) over random greedy hosts, exact and noisy denoisers, m = 1 and 2."""
@@ -88,51 +84,45 @@ def terminal_gap(chain: Chain, policy: Policy) -> float:
 
 
 @statement(
-    "doob/terminal-sampled",
     claim="counter-example: with sampled tokens π* misses ν_β; smallest KL(ν_β ‖ π*) over noisy hosts, β = 1 to 8",
     condition="sampled tokens: π* tilts the order only, ν_β would need the token law tilted by h(s^{i,y}) as well",
     needs="shows: greedy tokens are needed",
-    named=False,
 )
 def terminal_sampled(seed: int, quick: bool) -> Outcome:
     """Hosts with a noisy denoiser, so that order does matter; the note gives the range of the gap for each β."""
-    gaps: dict[float, list[float]] = {}
-    for beta in (1.0, 8.0):
+    gaps: dict[float, list[float]] = {1.0: [], 8.0: []}
+    for beta, divergences in gaps.items():
         for k in range(3 if quick else 10):
             chain = random_chain(seed + k, length=4, noise=0.3, tokens="sampled", beta=beta)
-            gaps.setdefault(beta, []).append(kl(chain.nu_beta, chain.terminal_law(chain.pi_star)))
+            divergences.append(kl(chain.nu_beta, chain.terminal_law(chain.pi_star)))
     note = "; ".join(f"beta={b:g}: KL {min(g):.3f} to {max(g):.3f}" for b, g in gaps.items())
     return at_least(min(min(g) for g in gaps.values()), 1e-3, note)
 
 
 @statement(
-    "doob/teacher-forcing",
     claim="under teacher forcing the tilt is empty: spread of R*(i; s) over candidates when tokens are those of x",
     condition="the paper names its deterministic update 'teacher forcing'; there X_T = x for every order: use greedy",
     needs="shows: use greedy, not forced, tokens",
-    named=False,
 )
 def teacher_forcing(seed: int, quick: bool) -> Outcome:
     """A denoiser that always answers with the clean sequence x: R* is R(x) for every candidate of every state."""
     worst, greedy = 0.0, 0.0
     for host in _hosts(seed, quick):
-        greedy = max(greedy, _spread(host))
         clean = np.unravel_index(int(host.terminal_law(host.q0).argmax()), host.reward.shape)
         forced = np.zeros_like(host.conditionals)
         for i, token in enumerate(clean):
             forced[..., i, int(token)] = 1.0
-        chain = host.replace(conditionals=forced)
-        worst = max(worst, _spread(chain))
-    return at_most(worst, EXACT, f"the same hosts with greedy tokens have spread {greedy:.3f}", also=greedy > 0.01)
+        worst = max(worst, _spread(host.replace(conditionals=forced)))
+        greedy = max(greedy, _spread(host))
+    return at_most(worst, EXACT, f"the same hosts with greedy tokens have spread {greedy:.3f}", greedy > 0.01)
 
 
 def _spread(chain: Chain) -> float:
     """The largest max_i R*(i;s) − min_i R*(i;s) over reachable states."""
-    return max(float(np.ptp(chain.R_star(s))) for level in chain.occupancy(chain.q0)[:-1] for s in level)
+    return max(float(np.ptp(chain.R_star(state))) for state in chain.reachable(chain.q0))
 
 
 @statement(
-    "doob/bounded",
     claim="R*(a; s) stays inside the range of R; largest excursion over every reachable state",
     condition="R(X_T) in [0, 1]",
     needs="R in [0, 1]",
@@ -141,12 +131,10 @@ def _spread(chain: Chain) -> float:
 def bounded(seed: int, quick: bool) -> Outcome:
     """max of (R* − 1)^+ and (−R*)^+ with sparse, uniform and likelihood rewards, greedy and sampled tokens."""
     excess = 0.0
-    for kind in ("uniform", "sparse", "likelihood"):
-        for tokens in ("greedy", "sampled"):
-            for k in range(1 if quick else 4):
-                chain = random_chain(seed + k, length=4, reward=kind, tokens=tokens, noise=0.2, beta=4.0)
-                for level in chain.occupancy(chain.random)[:-1]:
-                    for state in level:
-                        values = chain.R_star(state)
-                        excess = max(excess, float(values.max()) - 1.0, -float(values.min()))
+    variants = product(("uniform", "sparse", "likelihood"), ("greedy", "sampled"), range(1 if quick else 4))
+    for reward, tokens, k in variants:
+        chain = random_chain(seed + k, length=4, reward=reward, tokens=tokens, noise=0.2, beta=4.0)
+        for state in chain.reachable(chain.random):
+            values = chain.R_star(state)
+            excess = max(excess, float(values.max()) - 1.0, -float(values.min()))
     return at_most(excess, 1e-12)

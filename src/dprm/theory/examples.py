@@ -3,26 +3,23 @@
 import numpy as np
 
 from dprm.theory.canvas import conditionals_of
-from dprm.theory.chain import Chain
+from dprm.theory.chain import Chain, State
 
 
-def myopic_joint() -> np.ndarray:
+def myopic(beta: float = 1.0, target: State = (1, 1, 1, 1)) -> Chain:
     """L=4, V=2: x_0 is the most confident position (.70 for token 0) and the wrong one to reveal first.
 
     1111 has mass .30 and is the only sequence with x_0 = 1. Given x_0 = 0 every other position leans to 0; started
-    anywhere else (.58 for token 1), every later conditional leans to 1, x_0 included.
+    anywhere else (.58 for token 1), every later conditional leans to 1, x_0 included. Reward 1 for 1111 only:
+    confidence order reaches 0000 (E[R] = 0); the hard rule reaches 1111 once β > log(.70/.58), where one unit of value
+    outweighs the difference of the two confidences.
     """
-    joint = np.zeros((2, 2, 2, 2))
+    joint, reward = np.zeros((2, 2, 2, 2)), np.zeros((2, 2, 2, 2))
     joint[1, 1, 1, 1] = 0.30
     joint[0, 1, 1, 0] = joint[0, 1, 0, 1] = joint[0, 0, 1, 1] = 0.14
     joint[0, 0, 0, 0] = 0.28
-    return joint
-
-
-def myopic(beta: float = 1.0) -> Chain:
-    """Reward 1 for 1111 only. Confidence order reaches 0000 (E[R] = 0); the hard rule reaches 1111 once
-    β > log(.70/.58), where one unit of value outweighs the difference of the two confidences."""
-    return Chain(myopic_joint(), _indicator((1, 1, 1, 1)), beta=beta)
+    reward[target] = 1.0
+    return Chain(joint, reward, beta=beta)
 
 
 def aliased_pair(beta: float = 1.0) -> tuple[Chain, Chain]:
@@ -31,7 +28,7 @@ def aliased_pair(beta: float = 1.0) -> tuple[Chain, Chain]:
     Every cell made of phase, confidence and position mixes the two evenly, so one shared table cannot beat 1/2; a
     context coordinate that tells the prompts apart gets 1.
     """
-    return myopic(beta), Chain(myopic_joint(), _indicator((0, 0, 0, 0)), beta=beta)
+    return myopic(beta), myopic(beta, target=(0, 0, 0, 0))
 
 
 def random_chain(
@@ -64,33 +61,14 @@ def random_chain(
         values = joint / joint.max()
     else:
         raise ValueError(f"reward must be 'uniform', 'sparse' or 'likelihood', got {reward!r}")
-    if noise == 0.0:
-        return Chain(joint, values, tokens=tokens, m=m, beta=beta)
-    if not 0.0 < noise <= 1.0:
+    if not 0.0 <= noise <= 1.0:
         raise ValueError(f"noise must be in [0, 1], got {noise}")
-    exact = conditionals_of(joint)
-    noisy = (1 - noise) * exact + noise * rng.dirichlet(np.ones(vocab), size=exact.shape[:-1])
-    return Chain(joint, values, conditionals=noisy, tokens=tokens, m=m, beta=beta)
+    conditionals = conditionals_of(joint)
+    if noise > 0:
+        conditionals = (1 - noise) * conditionals + noise * rng.dirichlet(np.ones(vocab), conditionals.shape[:-1])
+    return Chain(joint, values, conditionals=conditionals, tokens=tokens, m=m, beta=beta)
 
 
 def null_control(seed: int, *, length: int = 4, vocab: int = 3, beta: float = 1.0) -> Chain:
     """Tokens sampled from the exact conditionals, one at a time: every order gives the joint, so nothing can gain."""
     return random_chain(seed, length=length, vocab=vocab, concentration=0.5, tokens="sampled", beta=beta)
-
-
-def gated_conditionals(length: int, vocab: int, delta: float, rng: np.random.Generator) -> np.ndarray:
-    """A (1−δ)-gated denoiser: at every canvas and position one random token has probability 1−δ, the others share δ.
-
-    This is the law of largest entropy under the gate, so bounds on gated decoders are tight on it.
-    """
-    shape = (vocab + 1,) * length + (length,)
-    favourite = rng.integers(vocab, size=shape)
-    table = np.full((*shape, vocab), delta / (vocab - 1))
-    np.put_along_axis(table, favourite[..., None], 1.0 - delta, -1)
-    return table
-
-
-def _indicator(target: tuple[int, ...]) -> np.ndarray:
-    reward = np.zeros((2,) * len(target))
-    reward[target] = 1.0
-    return reward

@@ -1,11 +1,9 @@
 """Finite laws: normalisation, entropy and distances, in nats. Knows arrays of probabilities, nothing about chains."""
 
-from collections.abc import Hashable, Mapping
-from typing import TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
-
-K = TypeVar("K", bound=Hashable)
 
 
 def normalised(weights: np.ndarray) -> np.ndarray:
@@ -34,7 +32,7 @@ def entropy(p: np.ndarray) -> float:
     return max(0.0, float(-np.sum(p * np.log(p))))
 
 
-def kl_of_dicts(p: Mapping[K, float], q: Mapping[K, float]) -> float:
-    """KL between two laws given as {outcome: probability}."""
-    keys = list(p)
-    return kl(np.array([p[k] for k in keys]), np.array([q.get(k, 0.0) for k in keys]))
+def arrays(p: Mapping[Any, float], q: Mapping[Any, float]) -> tuple[np.ndarray, np.ndarray]:
+    """Two laws {outcome: probability} as arrays over the outcomes of both."""
+    outcomes = list({**p, **q})
+    return np.array([p.get(x, 0.0) for x in outcomes]), np.array([q.get(x, 0.0) for x in outcomes])

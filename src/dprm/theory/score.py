@@ -18,10 +18,10 @@ from dprm.theory.tracking import DELTA, radius
 
 
 def score_ratio(chain: Chain, trajectories: int, rng: np.random.Generator, shrink: float = 1.0) -> float:
-    """max over reachable (s, i) of |ĝ − g*| / bound, with a table learned from q0 trajectories.
+    """max over reachable (s, i) of |ĝ − g*| / (shrink · bound), with a table learned from q0 trajectories.
 
-    Phases = L, so a trajectory credits a cell at most once and events are independent. ε_abs is exact: the table with
-    infinite q0 data gives R̄.
+    Phases = L, so a trajectory credits a cell at most once and events are independent. ε_abs = max |R* − R̄| is exact:
+    the table with infinite q0 data gives R̄.
     """
     beta = chain.beta
     population, learned = (BucketTable(beta, phases=chain.length, bins=4, ready=64) for _ in range(2))
@@ -35,34 +35,28 @@ def score_ratio(chain: Chain, trajectories: int, rng: np.random.Generator, shrin
             learned.add(cell, moment)
             squares[cell] = squares.get(cell, 0.0) + moment**2
     log_term = np.log(3 * chain.length * 4 * chain.length**2 / DELTA)
-    reachable = [s for level in chain.occupancy(chain.q0)[:-1] for s in level]
-    abstraction = max(_abstraction(chain, population, s) for s in reachable)
+    values = [
+        (float(R), learned.cell(chain, state, i))
+        for state in chain.reachable(chain.q0)
+        for R, (i,) in zip(chain.R_star(state), chain.candidates(state))
+    ]
+    abstraction = max(abs(R - population.value(cell)) for R, cell in values)
     worst = 0.0
-    for state in reachable:
-        for R, (i,) in zip(chain.R_star(state), chain.candidates(state)):
-            cell = learned.cell(chain, state, i)
-            gate, count = learned.gate(cell), learned.count.get(cell, 0.0)
-            bound = abstraction + (1 - gate) * abs(R)
-            if count:
-                variance = np.maximum(squares[cell] / count - (learned.total[cell] / count) ** 2, 0.0)
-                bound += gate * float(radius(variance, count, beta, log_term)) / beta
-            error = beta * abs(gate * learned.value(cell) - R)
-            worst = max(worst, error / (shrink * beta * bound + 1e-15))
+    for R, cell in values:
+        gate, count = learned.gate(cell), learned.count.get(cell, 0.0)
+        bound = abstraction + (1 - gate) * abs(R)
+        if count:
+            variance = np.maximum(squares[cell] / count - (learned.total[cell] / count) ** 2, 0.0)
+            bound += gate * float(radius(variance, count, beta, log_term)) / beta
+        error = beta * abs(gate * learned.value(cell) - R)
+        worst = max(worst, error / (shrink * beta * bound + 1e-15))
     return worst
 
 
-def _abstraction(chain: Chain, population: BucketTable, state: State) -> float:
-    """max_i |R*(i;s) − R̄_{ζ(s,i)}|."""
-    cells = [population.cell(chain, state, i) for (i,) in chain.candidates(state)]
-    return max(float(abs(R - population.value(z))) for R, z in zip(chain.R_star(state), cells))
-
-
 @statement(
-    "score/uniform",
     claim="share of runs with |ĝ − g*| ≤ bound at every reachable (s, i), table learned from 100 trajectories, δ = .1",
     condition="(1 − η)|R*| at each candidate's own gate; the paper uses the largest gate of the state",
     needs="smallest gate in (1 - eta)|R*|",
-    named=False,
 )
 def uniform(seed: int, quick: bool) -> Outcome:
     """Random greedy hosts, four confidence bins, N_ready = 64, so that cells are at every stage of readiness."""
@@ -73,51 +67,42 @@ def uniform(seed: int, quick: bool) -> Outcome:
 
 
 @statement(
-    "score/largest-gate",
     claim="counter-example: score error / the paper's ε_t with η(s) = max_i η_i, one ready and one unready cell",
     condition="smallest gate in the fallback term",
     needs="shows: max gate is not enough",
-    named=False,
 )
 def largest_gate(seed: int, quick: bool) -> Outcome:
-    """Two cells with constant reward 1 (no variance, no drift, no aliasing): N = N_ready = 10^6 and N = 10^4."""
-    beta, counts, ready = 1.0, np.array([1e6, 1e4]), 1e6
-    gate = np.minimum(counts / ready, 1.0)
-    value = np.ones(2)
+    """Two cells with constant reward 1 (no variance, no drift, no aliasing): N = N_ready = 10^6 and N = 10^4; β = 1."""
+    beta, counts, value = 1.0, np.array([1e6, 1e4]), 1.0
+    gate = np.minimum(counts / 1e6, 1.0)
     error = float(np.max(beta * np.abs(gate * value - value)))
     rad = float(radius(np.zeros(2), counts, beta, np.log(3 * 8 * 16 * 10**2 / DELTA)).max()) / beta
-    paper = beta * gate.max() * rad + beta * (1 - gate.max()) * value.max()
-    corrected = beta * gate.max() * rad + beta * (1 - gate.min()) * value.max()
+    paper, corrected = (beta * gate.max() * rad + beta * (1 - eta) * value for eta in (gate.max(), gate.min()))
     return at_least(error / paper, 1.0 + 1e-6, f"with the smallest gate {error / corrected:.3f}", error <= corrected)
 
 
 @statement(
-    "score/fallback",
     claim="counter-example: an unvisited candidate is not left in host order; decisions changed by R -> R - 1/2",
     condition="a baseline: π* is invariant to R -> R + c, the gated score is not, as empty cells have value 0",
     needs="shows: centre the rewards",
-    named=False,
 )
 def fallback(seed: int, quick: bool) -> Outcome:
     """ψ = (.9 unvisited, .6 visited with mean reward 1/2): the visited one wins, with centred rewards it does not."""
-    psi, changed = np.array([0.9, 0.6]), 0
-    picks = []
+    psi, choices = np.array([0.9, 0.6]), []
     for centre in (0.0, 0.5):
         table = BucketTable(beta=1.0)
         for reward in (0.4, 0.6):
             table.add((0, 9), float(np.exp(reward - centre)))
         bonus = np.array([table.value((0, 14)), table.value((0, 9))])
-        picks.append(int(np.argmax(np.log(psi) + bonus)))
-    changed = int(picks[0] != picks[1])
-    return at_least(changed, 1, f"picks .{(9, 6)[picks[0]]} without, .{(9, 6)[picks[1]]} with centring")
+        choices.append(psi[np.argmax(np.log(psi) + bonus)])
+    raw, centred = choices
+    return at_least(raw != centred, 1, f"picks .{raw * 10:.0f} without, .{centred * 10:.0f} with centring")
 
 
 @statement(
-    "score/on-policy",
     claim="counter-example: R̄ learned under the guided policy differs from R* (continuation q0); max gap, no aliasing",
     condition="events from q0 continuations; on-policy credit has another target, so ε_abs > 0 without aliasing",
     needs="shows: eps_abs has a policy part",
-    named=False,
 )
 def on_policy(seed: int, quick: bool) -> Outcome:
     """One cell per (state, position), infinite data: q0 data recover R* exactly, data of the hard rule do not."""
@@ -127,14 +112,13 @@ def on_policy(seed: int, quick: bool) -> Outcome:
         base, guided = (BucketTable(2.0, context=lambda s, i: (s, i)) for _ in range(2))
         base.fit(chain, chain.q0)
         guided.fit(chain, chain.hard)
-        for level in chain.occupancy(chain.hard)[:-1]:
-            for state in level:
-                for R, (i,), share in zip(chain.R_star(state), chain.candidates(state), chain.hard(state)):
-                    cell = base.cell(chain, state, i)
-                    exact = max(exact, abs(base.value(cell) - R))
-                    if share > 0:
-                        gap = max(gap, abs(guided.value(cell) - R))
-    return at_least(gap, 0.01, f"with q0 data the gap is {exact:.1e}", also=exact < 1e-9)
+        for state in chain.reachable(chain.hard):
+            for R, (i,), share in zip(chain.R_star(state), chain.candidates(state), chain.hard(state)):
+                cell = base.cell(chain, state, i)
+                exact = max(exact, abs(base.value(cell) - R))
+                if share > 0:
+                    gap = max(gap, abs(guided.value(cell) - R))
+    return at_least(gap, 0.01, f"with q0 data the gap is {exact:.1e}", side_condition=exact < 1e-9)
 
 
 def regret_ratio(g: np.ndarray, noisy: np.ndarray, m: int) -> float:
@@ -145,7 +129,6 @@ def regret_ratio(g: np.ndarray, noisy: np.ndarray, m: int) -> float:
 
 
 @statement(
-    "score/regret",
     claim="top-m regret / (2mε), largest over random scores and one adversarial score per m (which reaches 1)",
     condition="the m largest of all candidates are taken; regret is of Σ g*, not of E[R]",
     needs="full candidate set",
@@ -159,21 +142,20 @@ def regret(seed: int, quick: bool) -> Outcome:
         n = int(rng.integers(2, 12))
         g = rng.normal(size=n)
         worst = max(worst, regret_ratio(g, g + rng.uniform(-1, 1, n), int(rng.integers(1, n + 1))))
-    adversary = max(regret_ratio(*_adversary(m), m) for m in (1, 2, 4))
+    adversary = max(regret_ratio(*adversarial_scores(m), m) for m in (1, 2, 4))
     return at_most(max(worst, adversary), 1.0, f"random {worst:.2f}, adversary {adversary:.6f}", adversary > 0.99)
 
 
-def _adversary(m: int) -> tuple[np.ndarray, np.ndarray]:
+def adversarial_scores(m: int) -> tuple[np.ndarray, np.ndarray]:
+    """(g*, ĝ) with ε = 1: ĝ ranks the worse m of 2m candidates first, at almost the largest loss."""
     g = np.array([2 - 1e-6] * m + [0.0] * m)
     return g, g + np.array([-1.0] * m + [1.0] * m)
 
 
 @statement(
-    "score/regret-shortlist",
     claim="counter-example: mean regret with exact scores (ε = 0) when only a drawn shortlist of 4 of 8 is ranked",
     condition="the full candidate set; a sampled shortlist has regret of its own that 2mε does not contain",
     needs="shows: full set is needed",
-    named=False,
 )
 def regret_shortlist(seed: int, quick: bool) -> Outcome:
     """Gumbel top-N shortlists ∝ ψ; the bound 2mε is 0."""
@@ -188,27 +170,26 @@ def regret_shortlist(seed: int, quick: bool) -> Outcome:
 
 
 @statement(
-    "score/sets",
     claim="counter-example: loss of g*(A) = log ψ(A) + βR*(A) when A is the top 2 of exact position scores (ε = 0)",
     condition="m = 1; for m > 1 the value of a set is not the sum of its positions' values, so Σ g* is a surrogate",
     needs="shows: for m > 1 value sets",
-    named=False,
 )
 def sets(seed: int, quick: bool) -> Outcome:
     """Position values are R*(i;s) = (1/β) log E_{q0}[exp(βR) | i ∈ A]; 2mε is 0."""
-    worst, rewards = 0.0, []
+    worst, gains = 0.0, []
     for k in range(12 if quick else 60):
         chain = random_chain(seed + k, m=2, beta=1.0)
         policy = _positionwise(chain)
-        for level in chain.occupancy(chain.q0)[:-1]:
-            for state in level:
-                exact = chain.log_psi(state) + chain.beta * chain.R_star(state)
-                worst = max(worst, float(exact.max() - exact @ policy(state)))
-        rewards.append(chain.expected_reward(chain.hard) - chain.expected_reward(policy))
-    return at_least(worst, 0.01, f"mean E[R] of the set rule minus the position rule {np.mean(rewards):+.3f}")
+        for state in chain.reachable(chain.q0):
+            exact = chain.log_psi(state) + chain.beta * chain.R_star(state)
+            worst = max(worst, float(exact.max() - exact @ policy(state)))
+        gains.append(chain.expected_reward(chain.hard) - chain.expected_reward(policy))
+    return at_least(worst, 0.01, f"mean E[R] of the set rule minus the position rule {np.mean(gains):+.3f}")
 
 
 def _positionwise(chain: Chain) -> Policy:
+    """argmax over sets of log ψ(A) + β Σ_{i∈A} R*(i;s)."""
+
     def policy(state: State) -> np.ndarray:
         base, future, sets = chain.q0(state), chain.future(state), chain.candidates(state)
         value = {}
@@ -221,7 +202,6 @@ def _positionwise(chain: Chain) -> Policy:
 
 
 @statement(
-    "score/margin",
     claim="top-m sets that differ from the exact ones although ε < Δ/2, in random trials",
     condition="margin Δ > 2ε",
     needs="margin above 2 eps",
@@ -241,4 +221,4 @@ def margin(seed: int, quick: bool) -> Outcome:
         for factor in mistakes:
             noisy = g + factor * half * sign
             mistakes[factor] += set(np.argsort(-noisy)[:m]) != set(order[:m])
-    return at_most(mistakes[0.999], 0, f"with ε = 1.2 Δ/2: {mistakes[1.2]} mistakes", also=mistakes[1.2] > 0)
+    return at_most(mistakes[0.999], 0, f"with ε = 1.2 Δ/2: {mistakes[1.2]} mistakes", mistakes[1.2] > 0)

@@ -12,15 +12,33 @@ from importlib import import_module
 
 Run = Callable[[int, bool], "Outcome"]
 
+EXACT = 1e-10
+"""The rounding error allowed between two exact computations of one number."""
+
+TOPICS = (
+    "doob",
+    "softbon",
+    "tracking",
+    "score",
+    "alignment",
+    "predictor",
+    "sampling",
+    "early",
+    "late",
+    "gating",
+    "ordering",
+)
+"""The files of statements, in the order of the paper's argument; the first part of every name."""
+
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one experiment found.
+    """The numbers of one experiment.
 
     Attributes:
         bound: the number the claim promises.
         measured: the number that was computed; the worst case where several were.
-        holds: whether `measured` stands in `relation` to `bound` (and the experiment's side conditions were met).
+        holds: whether `measured` stands in `relation` to `bound` (and the experiment's side condition was met).
         note: the other numbers worth knowing, in one line.
         relation: "<=" or ">=".
     """
@@ -32,14 +50,14 @@ class Outcome:
     relation: str = "<="
 
 
-def at_most(measured: float, bound: float, note: str = "", also: bool = True) -> Outcome:
-    """measured <= bound, and the side condition `also`."""
-    return Outcome(float(bound), float(measured), bool(measured <= bound and also), note, "<=")
+def at_most(measured: float, bound: float, note: str = "", side_condition: bool = True) -> Outcome:
+    """measured <= bound, and the side condition."""
+    return Outcome(float(bound), float(measured), bool(measured <= bound and side_condition), note, "<=")
 
 
-def at_least(measured: float, bound: float, note: str = "", also: bool = True) -> Outcome:
-    """measured >= bound, and the side condition `also`."""
-    return Outcome(float(bound), float(measured), bool(measured >= bound and also), note, ">=")
+def at_least(measured: float, bound: float, note: str = "", side_condition: bool = True) -> Outcome:
+    """measured >= bound, and the side condition."""
+    return Outcome(float(bound), float(measured), bool(measured >= bound and side_condition), note, ">=")
 
 
 @dataclass(frozen=True)
@@ -63,28 +81,14 @@ class Statement:
     run: Run
 
 
-TOPICS = (
-    "doob",
-    "softbon",
-    "tracking",
-    "score",
-    "alignment",
-    "predictor",
-    "sampling",
-    "early",
-    "late",
-    "gating",
-    "ordering",
-)
-"""The files of statements, in the order of the paper's argument; the first part of every name."""
-
 _ALL: dict[str, Statement] = {}
 
 
-def statement(name: str, *, claim: str, condition: str, needs: str, named: bool) -> Callable[[Run], Run]:
-    """Register the decorated experiment under `name`."""
+def statement(*, claim: str, condition: str, needs: str, named: bool = False) -> Callable[[Run], Run]:
+    """Register the decorated experiment; the function `one_step` of `doob.py` is the statement doob/one-step."""
 
     def register(run: Run) -> Run:
+        name = f"{run.__module__.split('.')[-1]}/{run.__name__.replace('_', '-')}"
         if name in _ALL:
             raise ValueError(f"two statements are called {name!r}")
         _ALL[name] = Statement(name, claim, condition, needs, named, run)

@@ -10,27 +10,24 @@ The paper divides by β μ̲ alone, and writes the drift term as (2/μ̲) D(t). 
 and makes the first point harmless; the second needs β ≥ 1/2.
 """
 
+from itertools import product
+
 import numpy as np
 
 from dprm.theory.statement import Outcome, at_least, at_most, statement
 
 DELTA = 0.1
+REWARD_LAWS = {
+    "rare": (np.array([0.0, 1.0]), np.array([0.95, 0.05])),
+    "even": (np.array([0.0, 1.0]), np.array([0.5, 0.5])),
+    "flat": (np.linspace(0, 1, 11), np.full(11, 1 / 11)),
+}
+"""Laws of a reward on [0, 1] as (support, probability)."""
 
 
 def radius(variance: np.ndarray, count: np.ndarray | float, beta: float, log_term: float) -> np.ndarray:
     """The empirical-Bernstein radius of the mean of exp(βR): sqrt(2 v̂ ℓ/N) + 3(e^β − 1)ℓ/N."""
     return np.asarray(np.sqrt(2 * variance * log_term / count) + 3 * np.expm1(beta) * log_term / count)
-
-
-def _draw(kind: str, shape: tuple[int, int], rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rewards of a named law on [0, 1], and the law itself as (support, probability) for exact moments."""
-    if kind == "rare":
-        support, probability = np.array([0.0, 1.0]), np.array([0.95, 0.05])
-    elif kind == "even":
-        support, probability = np.array([0.0, 1.0]), np.array([0.5, 0.5])
-    else:
-        support, probability = np.linspace(0, 1, 11), np.full(11, 1 / 11)
-    return rng.choice(support, size=shape, p=probability), support, probability
 
 
 def mean_coverage(seed: int, trials: int, copies: int = 1, reward: bool = False, shrink: float = 1.0) -> float:
@@ -43,24 +40,19 @@ def mean_coverage(seed: int, trials: int, copies: int = 1, reward: bool = False,
     """
     rng = np.random.default_rng(seed)
     worst = 1.0
-    for kind in ("rare", "even", "flat"):
-        for beta in (0.5, 2.0, 4.0):
-            for independent in (16, 256):
-                count = copies * independent
-                R, support, probability = _draw(kind, (trials, independent), rng)
-                Y, mu = np.exp(beta * R), float(probability @ np.exp(beta * support))
-                estimate = Y.mean(1)
-                rad = shrink * radius(Y.var(1), count, beta, np.log(3 / DELTA))
-                if reward:
-                    error, rad = np.abs(np.log(estimate / mu)) / beta, rad / (beta * np.minimum(mu, estimate))
-                else:
-                    error = np.abs(estimate - mu)
-                worst = min(worst, float(np.mean(error <= rad)))
+    for (support, probability), beta, independent in product(REWARD_LAWS.values(), (0.5, 2.0, 4.0), (16, 256)):
+        Y = np.exp(beta * rng.choice(support, size=(trials, independent), p=probability))
+        mu, estimate = float(probability @ np.exp(beta * support)), Y.mean(1)
+        rad = shrink * radius(Y.var(1), copies * independent, beta, np.log(3 / DELTA))
+        if reward:
+            error, rad = np.abs(np.log(estimate / mu)) / beta, rad / (beta * np.minimum(mu, estimate))
+        else:
+            error = np.abs(estimate - mu)
+        worst = min(worst, float(np.mean(error <= rad)))
     return worst
 
 
 @statement(
-    "tracking/bucket-mean",
     claim="coverage of the empirical-Bernstein radius of a bucket mean at δ = .1; smallest over laws, β and N",
     condition="independent events with a common mean, R in [0, 1]",
     needs="independent events",
@@ -72,11 +64,9 @@ def bucket_mean(seed: int, quick: bool) -> Outcome:
 
 
 @statement(
-    "tracking/bucket-reward",
     claim="coverage of |R̂ − R̄| ≤ rad / (β min(μ̲, μ̂)) at δ = .1, with μ̲ = μ",
     condition="the log step needs the empirical mean above μ̲ too (automatic for μ̲ = 1); the paper asks it of μ only",
     needs="divide by min(mu_low, mu_hat)",
-    named=False,
 )
 def bucket_reward(seed: int, quick: bool) -> Outcome:
     """The same simulation through (1/β) log."""
@@ -84,32 +74,25 @@ def bucket_reward(seed: int, quick: bool) -> Outcome:
 
 
 @statement(
-    "tracking/log-step",
     claim="counter-example: error / bound of the paper's log step when μ̂ < μ̲ = μ, inside its own event",
     condition="|log a − log b| ≤ |a − b| / min(a, b): a lower bound on μ alone does not give 1/(βμ̲)",
     needs="shows: mu_hat >= mu_low is needed",
-    named=False,
 )
 def log_step(seed: int, quick: bool) -> Outcome:
-    """N events, all with R = 0, from a law whose mean sits exactly at the edge of the radius."""
+    """N = 200 events, all with R = 0 (Y = 1, v̂ = 0), from a law whose mean sits exactly at the edge of the radius."""
     worst = 0.0
     for beta in (0.5, 1.0, 4.0):
-        count, log_term = 200, np.log(3 / DELTA)
-        Y = np.exp(beta * np.zeros(count))
-        rad = float(radius(Y.var(), count, beta, log_term))
-        mu = Y.mean() + rad
-        chance = (mu - 1) / np.expm1(beta)
-        assert 0 < chance < 1, "a Bernoulli reward with this mean must exist"
-        worst = max(worst, abs(np.log(Y.mean() / mu)) / beta / (rad / (beta * mu)))
+        rad = float(radius(np.zeros(1), 200, beta, np.log(3 / DELTA))[0])
+        mu = 1.0 + rad
+        assert 0 < (mu - 1) / np.expm1(beta) < 1, "a Bernoulli reward with this mean must exist"
+        worst = max(worst, abs(np.log(1 / mu)) / beta / (rad / (beta * mu)))
     return at_least(worst, 1.0 + 1e-6, "all-zero samples of a Bernoulli reward with P(R=1) = 3 log(3/δ)/N")
 
 
 @statement(
-    "tracking/repeated-events",
     claim="counter-example: coverage at δ = .1 when each trajectory credits a cell 16 times",
     condition="one event per trajectory and cell; Algorithm 1 credits one terminal reward to every reveal of a run",
     needs="shows: one event per run and cell",
-    named=False,
 )
 def repeated_events(seed: int, quick: bool) -> Outcome:
     """N counts reveals, but only N/16 rewards are independent: the radius is four times too small."""
@@ -136,11 +119,9 @@ def drift_coverage(seed: int, trials: int, beta: float, horizon: int = 400, shri
 
 
 @statement(
-    "tracking/drift",
     claim="coverage, uniform over t, of |R̂_t − R̄_t| ≤ (rad + D(t)) / (β min(μ̲, μ̂)) at δ = .1, β = .2, 1, 4",
     condition="drift constant 1/(βμ̲). The paper's 2/μ̲ is larger only for β ≥ 1/2",
     needs="drift constant 1/(beta mu_low)",
-    named=False,
 )
 def drift(seed: int, quick: bool) -> Outcome:
     """Swinging Bernoulli rewards, checked at every step."""
@@ -159,11 +140,9 @@ def drift_constant_ratio(beta: float, jump: float, count: float = 1e9) -> float:
 
 
 @statement(
-    "tracking/drift-constant",
     claim="counter-example: error / bound of the paper's drift lemma, largest over β < 1/2; it is below 1 for β ≥ 1/2",
     condition="β ≥ 1/2 for the constant 2/μ̲ in |R̂ − R̄|; the score bound β|R̂ − R̄| is safe for every β",
     needs="shows: beta >= 1/2 is needed",
-    named=False,
 )
 def drift_constant(seed: int, quick: bool) -> Outcome:
     """One jump after many constant rewards; small jumps make β = 1/2 the exact threshold."""
@@ -172,4 +151,4 @@ def drift_constant(seed: int, quick: bool) -> Outcome:
     below = max(r for b, r in ratios.items() if b < 0.5)
     above = max(r for b, r in ratios.items() if b >= 0.5)
     note = "; ".join(f"β={b:g}: {r:.2f}" for b, r in ratios.items())
-    return at_least(below, 1.0 + 1e-6, note, also=above <= 1.0)
+    return at_least(below, 1.0 + 1e-6, note, side_condition=above <= 1.0)

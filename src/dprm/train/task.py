@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +9,6 @@ from pathlib import Path
 import torch
 
 from dprm.host.host import Host
-from dprm.hosts.registry import ENTRIES
 from dprm.train.masks import Data
 from dprm.train.transformer import Config, Transformer
 
@@ -35,11 +33,3 @@ class Task:
         """The model in another size; heads have 32 dimensions."""
         width, depth = width or self.config.width, depth or self.config.depth
         return replace(self.config, width=width, depth=depth, heads=max(1, width // 32), hidden=3 * width)
-
-
-def task_of(host: str) -> Task:
-    """The task of a host by name."""
-    if host not in ENTRIES:
-        raise ValueError(f"there is no host {host!r}: expected one of {', '.join(ENTRIES)}")
-    task: Task = importlib.import_module(ENTRIES[host].module).TASK
-    return task

@@ -10,10 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dprm.decode.loop import Denoiser as Model
-from dprm.decode.state import State
+from dprm.decode import Decoding
+from dprm.decode.loop import Model
 from dprm.host.difficulty import whole_range
 from dprm.host.host import Host, Problems
+from dprm.host.metrics import HELD_OUT, Metric
 from dprm.host.weights import sha256
 from dprm.hosts.dmpo import canvas
 from dprm.hosts.dmpo.problems import LARGEST_NUMBER, LARGEST_TARGET, CountdownData, generate, key
@@ -39,29 +40,29 @@ class Countdown(Host):
     name = "dmpo"
     domain = "Countdown: reach a target from given numbers"
     ordered = "response positions"
-    mask_id = canvas.MASK
-    aux_states = 2 * CLASSES
+    metrics = (Metric("reward"), Metric("solved", role=HELD_OUT))
 
     def __init__(
         self,
         model: Model,
         sizes: tuple[int, ...] = SIZES,
         device: torch.device | str = "cpu",
-        weights_digest: str = "",
+        weights: str = "",
     ):
         self._model, self.sizes, self.device = model, sizes, torch.device(device)
-        self.weights_digest = weights_digest
+        self.weights = weights
+        self.decoding = Decoding(mask_id=canvas.MASK, states=2 * CLASSES, state_of=self.state_of)
         classes = [_CLASSES[character] for character in canvas.CHARACTERS]
         rest = [CLASSES - 1] * (canvas.VOCABULARY - len(classes))
         self._class = torch.tensor(classes + rest, dtype=torch.int32, device=device)
 
-    def denoiser(self) -> Model:
+    def model(self) -> Model:
         return self._model
 
     def at(self, difficulty: str) -> Countdown:
         """How many numbers are given, such as `5` or `3-6`."""
         other = copy.copy(self)
-        other.sizes = sizes_of(difficulty)
+        other.sizes, other.variant = sizes_of(difficulty), difficulty
         return other
 
     def problems(self, split: str, count: int, seed: int = 0) -> Problems:
@@ -87,14 +88,14 @@ class Countdown(Host):
                     left_out.append(f"line {number}: {error}")
         return self.posed(listed), left_out
 
-    def reward(self, problems: Problems, tokens: Tensor) -> Tensor:
+    def judge(self, problems: Problems, tokens: Tensor) -> Tensor:
         answers = zip(problems.facts, tokens.tolist(), strict=True)
-        return torch.tensor(
-            [verify(numbers, target, canvas.read_response(row)).reward for (numbers, target), row in answers]
-        )
+        rewards = [verify(numbers, target, canvas.read_response(row)).reward for (numbers, target), row in answers]
+        return torch.tensor([[reward, reward == 1.0] for reward in rewards]).view(len(rewards), 2)
 
-    def aux(self, state: State, reading: Reading) -> Tensor:
-        visible = (state.tokens != canvas.MASK).int()
+    def state_of(self, tokens: Tensor, reading: Reading) -> Tensor:
+        """The cell state of every position of canvases [B,L]."""
+        visible = (tokens != canvas.MASK).int()
         return self._class[reading.tokens] * 2 + visible.roll(1, 1)
 
     def show(self, token: int) -> str:
@@ -127,7 +128,7 @@ def _problem(entry: dict[str, Any]) -> tuple[tuple[int, ...], int]:
 def load(path: Path, device: torch.device | str = "cpu") -> Countdown:
     """The host with the model of a weights file."""
     model, _ = load_weights(path, device)
-    return Countdown(Denoiser(model), device=device, weights_digest=sha256(path)[:16])
+    return Countdown(Denoiser(model), device=device, weights=sha256(path)[:16])
 
 
 def _data(seed: int, device: torch.device, work: Path) -> CountdownData:

@@ -12,10 +12,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dprm.data.draws import row_hash
-from dprm.decode.loop import Denoiser as Model
-from dprm.decode.state import State
+from dprm.decode import Decoding
+from dprm.decode.loop import Model
 from dprm.host.difficulty import whole_range
 from dprm.host.host import Host, Problems
+from dprm.host.metrics import Metric
 from dprm.host.weights import sha256
 from dprm.hosts.puma.board import NINE, Board
 from dprm.hosts.puma.held_out import split_puzzles
@@ -41,32 +42,34 @@ class Sudoku(Host):
     name = "puma"
     domain = "Sudoku 9×9"
     ordered = "blank cells"
-    aux_states = 8
+    metrics = (Metric("solved"),)
 
     def __init__(
         self,
         model: Model,
         board: Board = NINE,
         device: torch.device | str = "cpu",
-        weights_digest: str = "",
+        weights: str = "",
         clues: tuple[int, int] | None = None,
     ):
         """Args: fewest and most clues, None: those of `CLUES`."""
         self._model, self.board, self.device = model, board, torch.device(device)
-        self.mask_id, self.columns, self.weights_digest = board.mask_id, board.size, weights_digest
+        self.columns, self.weights = board.size, weights
+        self.decoding = Decoding(mask_id=board.mask_id, states=8, state_of=self.state_of)
         self.clues = CLUES[board.size] if clues is None else clues
         peers = torch.zeros(board.cells, board.cells)
         for cell, others in enumerate(board.peers):
             peers[cell, list(others)] = 1.0 / len(others)
         self._peers = peers.to(device)
 
-    def denoiser(self) -> Model:
+    def model(self) -> Model:
         return self._model
 
     def at(self, difficulty: str) -> Sudoku:
         """How many clues a puzzle has, such as `22-25`; fewer are harder."""
         other = copy.copy(self)
         other.clues = whole_range(difficulty, "how many clues a puzzle has", self.board.size, self.board.cells - 1)
+        other.variant = difficulty
         return other
 
     def problems(self, split: str, count: int, seed: int = 0) -> Problems:
@@ -90,11 +93,12 @@ class Sudoku(Host):
         empty = torch.zeros(0, self.board.cells, dtype=torch.int64)
         return self.posed(torch.stack(grids) if grids else empty), left_out
 
-    def reward(self, problems: Problems, tokens: Tensor) -> Tensor:
+    def judge(self, problems: Problems, tokens: Tensor) -> Tensor:
         return solved(tokens, torch.stack(list(problems.facts)), self.board).float()
 
-    def aux(self, state: State, reading: Reading) -> Tensor:
-        share = (state.tokens != self.mask_id).float() @ self._peers
+    def state_of(self, tokens: Tensor, reading: Reading) -> Tensor:
+        """The cell state of every cell of canvases [B,L]."""
+        share = (tokens != self.board.mask_id).float() @ self._peers
         digit = reading.tokens.clamp(max=self.board.size - 1)
         among_peers = self._peers @ F.one_hot(digit, self.board.size).float()
         rival = among_peers.gather(2, digit.unsqueeze(2)).squeeze(2) > 0
@@ -114,7 +118,7 @@ def _cells(line: str) -> str:
 def load(path: Path, device: torch.device | str = "cpu") -> Sudoku:
     """The host with the model of a weights file."""
     model, _ = load_weights(path, device)
-    return Sudoku(Denoiser(model), device=device, weights_digest=sha256(path)[:16])
+    return Sudoku(Denoiser(model), device=device, weights=sha256(path)[:16])
 
 
 # Puzzles before symmetry, of all splits.

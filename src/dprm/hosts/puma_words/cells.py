@@ -14,7 +14,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dprm.decode.state import State
 from dprm.hosts.puma_words.stories import OPERATORS
 from dprm.hosts.puma_words.words import CHARACTERS, DIGITS, EOT, MASK, PROMPT
 from dprm.order import Reading
@@ -40,9 +39,8 @@ def distance_to_visible(canvas: Tensor) -> Tensor:
     return torch.minimum(place - before, after - place).clamp(max=far)
 
 
-def cell_state(canvas: Tensor | State, reading: Reading) -> Tensor:
-    """[B,L] int64 in 0 … 23: `aux` of `dprm.decode`, given a state, and of the streaming pool, given canvases."""
-    tokens = canvas.tokens if isinstance(canvas, State) else canvas
-    distance = distance_to_visible(tokens)
+def cell_state(canvas: Tensor, reading: Reading) -> Tensor:
+    """[B,L] int64 in 0 … 23, the state of every position of canvases [B,L]."""
+    distance = distance_to_visible(canvas)
     near = (distance > 1).long() + (distance > NEAR)
     return ((reading.tokens == EOT).long() * 4 + token_class(reading.tokens)) * 3 + near

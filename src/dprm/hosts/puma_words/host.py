@@ -8,16 +8,16 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from dprm.decode.loop import Denoiser as Model
-from dprm.decode.state import State
+from dprm.decode import Decoding
+from dprm.decode.loop import Model
 from dprm.host.difficulty import whole_range
 from dprm.host.host import Host, Problems
+from dprm.host.metrics import HELD_OUT, Metric
 from dprm.host.weights import sha256
 from dprm.hosts.puma_words import words
 from dprm.hosts.puma_words.cells import STATES, cell_state
 from dprm.hosts.puma_words.problems import FEWEST_STEPS, MOST_STEPS, WordData, generate, key
 from dprm.hosts.puma_words.verifier import verify
-from dprm.order import Reading
 from dprm.train.denoiser import Denoiser, load_weights
 from dprm.train.task import Task
 
@@ -28,14 +28,14 @@ class WordProblems(Host):
     name = "puma_words"
     domain = "word problems with step-by-step answers"
     ordered = "answer positions"
-    mask_id = words.MASK
-    aux_states = STATES
+    metrics = (Metric("reward"), Metric("solved", role=HELD_OUT))
+    decoding = Decoding(mask_id=words.MASK, states=STATES, state_of=cell_state)
 
-    def __init__(self, model: Model, steps: int = 3, device: torch.device | str = "cpu", weights_digest: str = ""):
+    def __init__(self, model: Model, steps: int = 3, device: torch.device | str = "cpu", weights: str = ""):
         self._model, self.steps, self.device = model, steps, torch.device(device)
-        self.weights_digest = weights_digest
+        self.weights = weights
 
-    def denoiser(self) -> Model:
+    def model(self) -> Model:
         return self._model
 
     def at(self, difficulty: str) -> WordProblems:
@@ -44,7 +44,7 @@ class WordProblems(Host):
         if first != last:
             raise ValueError(f"difficulty is {difficulty!r}: expected one number of steps, such as {last}")
         other = copy.copy(self)
-        other.steps = first
+        other.steps, other.variant = first, difficulty
         return other
 
     def problems(self, split: str, count: int, seed: int = 0) -> Problems:
@@ -52,12 +52,10 @@ class WordProblems(Host):
         canvas = words.blank_canvases(made.tokens)
         return Problems(canvas.to(self.device), key(made.steps).to(self.device), made.listed())
 
-    def reward(self, problems: Problems, tokens: Tensor) -> Tensor:
+    def judge(self, problems: Problems, tokens: Tensor) -> Tensor:
         answers = zip(problems.facts, tokens.tolist(), strict=True)
-        return torch.tensor([verify(numbers, gold, words.read_answer(row)).reward for (numbers, gold), row in answers])
-
-    def aux(self, state: State, reading: Reading) -> Tensor:
-        return cell_state(state, reading)
+        rewards = [verify(numbers, gold, words.read_answer(row)).reward for (numbers, gold), row in answers]
+        return torch.tensor([[reward, reward == 1.0] for reward in rewards]).view(len(rewards), 2)
 
     def show(self, token: int) -> str:
         if token < len(words.CHARACTERS):
@@ -69,7 +67,7 @@ class WordProblems(Host):
 def load(path: Path, device: torch.device | str = "cpu") -> WordProblems:
     """The host with the model of a weights file."""
     model, _ = load_weights(path, device)
-    return WordProblems(Denoiser(model), device=device, weights_digest=sha256(path)[:16])
+    return WordProblems(Denoiser(model), device=device, weights=sha256(path)[:16])
 
 
 def _data(seed: int, device: torch.device, work: Path) -> WordData:

@@ -19,8 +19,7 @@ from dprm.data.characters import digits, pack
 from dprm.data.draws import Draws, row_hash
 from dprm.data.splits import in_split
 from dprm.data.stock import Stock, collected
-from dprm.hosts.puma_words import tables
-from dprm.hosts.puma_words import words
+from dprm.hosts.puma_words import tables, words
 from dprm.hosts.puma_words.programs import STAGES, run
 from dprm.hosts.puma_words.stories import ASIDE, CONSTANTS, EVENT, HERO, OPENING, OPERANDS, QUESTION
 

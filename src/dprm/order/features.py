@@ -4,8 +4,13 @@
     by state     confidence, −log(1 − confidence), entropy, log ratio, progress and the canvas means, each by aux state
     slopes       the numbers, each times progress and times the canvas means
     steps        whether the confidence reaches .2, .4, … .9999
-    turns        whose turn it is (`pace`), by itself, times progress and times the canvas means
+    turns        whose turn it is (see below), by itself, times progress and times the canvas means
     place        the share of candidates to the left, and its square
+
+Confidence order reveals all that is sure first and then many unsure positions together, each likely by itself and
+unlikely with the others. At the same price an order may take a few unsure ones at a time and fill up with sure ones:
+
+    turn = the ⌈U/T⌉ surest of the U candidates below a level, T steps being left;  first = the ⌈U/2T⌉ surest
 
 A few thousand comparisons determine a linear value of some hundred such features, where a network of the same sight
 would still learn them by heart. Shapes: B rows, L positions, A aux states, F features.
@@ -17,10 +22,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dprm.order.pace import TURNS
-
-# The first numbers of a `Sight`: those of a position by itself. Progress, budget and turns follow.
+LEVELS = (0.9, 0.99, 0.999, 0.9999)
+# What `paced` gives, by name.
+TURNS = tuple(f"{turn} below {level:g}" for level in LEVELS for turn in ("turn", "first"))
+# The numbers of a `Sight`: confidence, −log(1 − confidence), margin, entropy, log ratio to the surest candidate,
+# candidate and the host's choice are those of a position by itself; progress, m and the turns follow.
 OWN = 7
+NUMBERS = OWN + 2 + len(TURNS)
 _CONFIDENCE, _SURENESS, _ENTROPY, _RATIO, _PROGRESS, _TURN = 0, 1, 3, 4, 7, 9
 _STEPS = (0.2, 0.4, 0.6, 0.8, 0.9, 0.97, 0.995, 0.999, 0.9999)
 _SLOPED = 5
@@ -80,3 +88,21 @@ def basis(numbers: Tensor, state: Tensor, candidates: Tensor, aux: int, reach: i
     left = open_.cumsum(1) / among
     place = torch.stack([left, left.square()], dim=2)
     return torch.cat([neighbours, by_state, slopes, steps, turn, turning, place], dim=2)
+
+
+def paced(confidence: Tensor, candidates: Tensor, budget: Tensor) -> Tensor:
+    """[B,L,8] bool: turn and first for every level, in turn.
+
+    Args:
+        confidence: [B,L]. candidates: [B,L] bool. budget: [B] int64, positions a step.
+    """
+    psi = torch.where(candidates, confidence, -1.0)
+    ordered = psi.sort(dim=1, descending=True).values
+    many = candidates.sum(1, keepdim=True)
+    steps = -(-many // budget.clamp(min=1).unsqueeze(1)).clamp(max=-1)
+    sure = torch.stack([(psi >= level).sum(1) for level in LEVELS], dim=1)
+    unsure = many - sure
+    share = torch.stack([-(-unsure // steps), -(-unsure // (2 * steps))], dim=2)
+    edge = ordered.gather(1, (sure.unsqueeze(2) + share - 1).clamp(min=0).flatten(1))
+    below = torch.stack([psi < level for level in LEVELS for _ in range(2)], dim=2)
+    return below & (psi.unsqueeze(2) >= edge.unsqueeze(1)) & candidates.unsqueeze(2)

@@ -1,0 +1,78 @@
+"""Finding a host by what a person writes: a name, `package.module:attr`, `path.py:attr`, or an installed entry point.
+
+An attribute may be a Host, a class of hosts, or a function that returns one.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from dprm.host.host import Host
+
+GROUP = "dprm.hosts"
+
+
+def attribute(where: str) -> Any:
+    """What `package.module:attr` or `path.py:attr` names."""
+    place, _, name = where.rpartition(":")
+    if not place or not name:
+        raise ValueError(f"{where!r}: expected package.module:attribute or path.py:attribute")
+    try:
+        module = _from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+    except ModuleNotFoundError as error:
+        if error.name is not None and place.split(".")[0] == error.name.split(".")[0]:
+            raise ValueError(f"{where!r}: there is no module {place!r} to import from here") from None
+        raise
+    try:
+        return getattr(module, name)
+    except AttributeError:
+        raise ValueError(f"{where!r}: {place} has no {name!r}") from None
+
+
+def _from_file(path: Path) -> Any:
+    if not path.is_file():
+        raise ValueError(f"there is no file {path}")
+    name = f"dprm_user_{path.stem}"
+    found = importlib.util.spec_from_file_location(name, path.resolve())
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    sys.modules[name] = module
+    # What stands beside the file can be imported by it.
+    sys.path.insert(0, str(path.resolve().parent))
+    try:
+        found.loader.exec_module(module)
+    finally:
+        sys.path.pop(0)
+    return module
+
+
+def installed() -> list[str]:
+    """The names of hosts that other packages bring."""
+    return sorted(point.name for point in entry_points(group=GROUP))
+
+
+def find(name: str) -> Host:
+    """A host that is not one of ours.
+
+    Raises:
+        ValueError: nothing of that name, or something that is no host; the message says what to write.
+    """
+    if ":" in name:
+        return _as_host(name, attribute(name))
+    for point in entry_points(group=GROUP):
+        if point.name == name:
+            return _as_host(name, point.load())
+    raise ValueError(f"there is no host {name!r}")
+
+
+def _as_host(name: str, value: Any) -> Host:
+    host = value if isinstance(value, Host) else value() if callable(value) else value
+    if not isinstance(host, Host):
+        raise ValueError(f"{name!r} is {type(host).__name__}: expected a dprm host, such as `dprm.make_host` gives")
+    return host
