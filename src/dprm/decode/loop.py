@@ -95,7 +95,7 @@ def decode(
     seed: int | Tensor = 0,
     context: Rows | None = None,
     table: Tensor | None = None,
-    until: int | None = None,
+    until: int | Tensor | None = None,
     on_step: OnStep | None = None,
 ) -> Result:
     """Decode a batch of canvases.
@@ -109,7 +109,7 @@ def decode(
         seed: an int or [B]; with [B] a row's result does not depend on the batch it is in.
         context: what else belongs to each row: a tensor, a sequence or a mapping of them, one row a canvas.
         table: [B] the table of each row, for an order that has several.
-        until: stop when this many steps have been made in all, for example to fork there.
+        until: stop when this many steps have been made in all, an int or [B], for example to fork there.
         on_step: called with every `Step`.
 
     The other arguments are those of `Decoding`.
@@ -167,7 +167,7 @@ def advance(
     decoding: Decoding,
     *,
     table: Tensor | None = None,
-    until: int | None = None,
+    until: int | Tensor | None = None,
     on_step: OnStep | None = None,
 ) -> Result:
     """Go on from a state, to the end or until so many steps have been made in all; see `decode`."""
@@ -214,11 +214,13 @@ class _Batch:
     table: Tensor | None
 
     @classmethod
-    def of(cls, state: State, decoding: Decoding, table: Tensor | None, until: int | None) -> _Batch:
+    def of(cls, state: State, decoding: Decoding, table: Tensor | None, until: int | Tensor | None) -> _Batch:
         left, exact = _steps_left(state, decoding)
         if until is not None:
             more = (until - state.step).cpu()
             left = more if left is None else torch.minimum(left, more)
+            # Rows that end before wait: to know them would stop an accelerator at every step.
+            exact = exact or not can_look(state.tokens)
         none = torch.zeros_like(state.initial)
         return cls(
             state=state,
@@ -317,7 +319,7 @@ def step_of(
     batch.trace.record(reading, choice)
     chosen = choice.mask
     if decoding.together is not None:
-        chosen = chosen | (eligible & (reading.confidence > decoding.together))
+        chosen = chosen | (choice.candidates & (reading.confidence > decoding.together))
     batch.state = commit(state, reading.tokens, chosen, eligible, active, decoding)
     if batch.left is not None:
         batch.left = batch.left - 1

@@ -1,8 +1,8 @@
 """The protocol after a fit: which policy, at which guidance, is taken over the host's own order, if any.
 
 Every setting, a policy at a guidance, decodes the select split, the same problems as the host's order. One is taken
-only if the lower end of its paired interval, corrected for the number of settings, is above 0; a policy whose values do
-not transfer to problems it has not seen is not tried at all. Otherwise guidance is 0. Values that are asked prompt by
+only if the lower end of its interval, corrected for the number of settings, is above 0; a policy whose values do not
+transfer to problems it has not seen is not tried at all. Otherwise guidance is 0. Values that are asked prompt by
 prompt cost model calls at every decoding, so they are taken only where no policy with values of its own is. The account
 says why, and how many problems it would have taken to see the gain that was found.
 """
@@ -14,18 +14,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+from torch import Tensor
+
 from dprm.evaluate.choosing import choose, problems_needed
-from dprm.evaluate.compare import compare
 from dprm.evaluate.verdict import EQUAL_CALLS
+from dprm.fit.estimators import Fitted
 from dprm.fit.montecarlo import MonteCarlo, is_local
 from dprm.fit.tracking import DELTA
+from dprm.host.decoded import decoded
 from dprm.host.host import Host, Problems
-from dprm.order import Order, Policy
+from dprm.host.rollout import Decode, Way
 from dprm.order.files import write_whole
+from dprm.order.order import Order
+from dprm.order.policy import Policy
 from dprm.order.values import radius
 
 # A table with less of its evidence settled than this needs more.
 _ENOUGH = 0.5
+HOST = "host"
 
 
 @dataclass(frozen=True)
@@ -33,8 +39,8 @@ class Setting:
     """One policy at one guidance, on the select split.
 
     Attributes:
-        mean: its mean reward. delta, low, high: paired difference to the host's order, its interval corrected for the
-            number of settings. needed: problems that would show this difference, if it is one; None where it is not.
+        mean: its mean reward. delta, low, high: difference to the host's order, its interval corrected for the number
+            of settings. needed: problems that would show this difference, if it is one; None where it is not.
         calls: mean model calls a problem.
     """
 
@@ -57,6 +63,7 @@ class Account:
         refused: policies that were not tried, and why. count: problems of the select split. host_mean, host_calls:
             their reward and model calls under the host's own order.
         settled: of tables, the share of the evidence that lies in cells whose value is larger than its radius.
+        calls: model calls of this choice, all settings together; those of the fits are in the notes of the policies.
     """
 
     host: str
@@ -68,110 +75,130 @@ class Account:
     settings: tuple[Setting, ...]
     refused: Mapping[str, str] = field(default_factory=dict)
     settled: Mapping[str, float] = field(default_factory=dict)
+    calls: int = 0
 
     def lines(self) -> list[str]:
         """For people."""
-        said = [f"{self.count} problems of select; the host's own order earns {self.host_mean:.3f}"]
+        lines = [f"{self.count} problems of select; the host's own order earns {self.host_mean:.3f}"]
         for setting in self.settings:
             more = setting.calls > EQUAL_CALLS * self.host_calls
             price = f", {setting.calls:.1f} calls a problem instead of {self.host_calls:.1f}" if more else ""
-            said.append(
+            lines.append(
                 f"{setting.policy} at guidance {setting.guidance:g}: {setting.delta:+.4f} "
                 f"[{setting.low:+.4f}, {setting.high:+.4f}]{price}"
             )
-        said += [f"{name}: not tried, {reason}" for name, reason in self.refused.items()]
+        lines += [f"{name}: not tried, {reason}" for name, reason in self.refused.items()]
+        lines.append(f"the choice took {self.calls:,} model calls")
         if self.taken is not None:
-            said.append(f"taken: {self.taken.policy} at guidance {self.taken.guidance:g}")
-            return said
-        said.append("taken: the host's own order (guidance 0); no corrected interval is above 0")
-        said += [
+            return [*lines, f"taken: {self.taken.policy} at guidance {self.taken.guidance:g}"]
+        lines.append("taken: the host's own order (guidance 0); no corrected interval is above 0")
+        lines += [
             f"{name}: {share:.0%} of its evidence is for values larger than they can be off (radius, δ = {DELTA}): "
-            "raise --paths"
+            "raise --calls"
             for name, share in self.settled.items()
             if share < _ENOUGH
         ]
         best = max(self.settings, key=lambda setting: setting.delta, default=None)
         if best is not None and best.needed is not None and best.needed > self.count:
-            said.append(f"to see a gain of {best.delta:+.4f} takes about {best.needed} problems: raise --select")
-        return said
+            lines.append(f"to see a gain of {best.delta:+.4f} takes about {best.needed} problems: raise --select")
+        return lines
 
     def save(self, path: Path) -> None:
         """One JSON file."""
         write_whole(path, (json.dumps(asdict(self), indent=2) + "\n").encode())
 
 
+@dataclass(frozen=True)
+class Settled:
+    """The policy to deploy, at guidance 0 where none is better than the host's order; its control; and the account."""
+
+    policy: Policy
+    shuffled: Policy | None
+    account: Account
+
+
 def settle(
     host: Host,
     problems: Problems,
-    policies: dict[str, Policy],
-    guidances: Mapping[str, tuple[float, ...]],
+    fits: Mapping[str, Fitted],
+    strengths: Mapping[str, tuple[float, ...]],
     *,
-    width: int | None = None,
+    rule: str = "top_m",
     rows: int = 64,
     seed: int = 0,
     folder: Path | None = None,
     on_batch: Callable[[str, int], None] | None = None,
-) -> tuple[Policy, Account]:
-    """The policy to deploy, at guidance 0 where none is better than the host's order, and the account.
+) -> Settled:
+    """Choose among fitted policies.
 
     Args:
-        problems: the select split. policies: by name. guidances: what is tried of each, above 0.
-        folder: keeps finished batches, as in `compare`.
+        problems: the select split. fits: by name. strengths: guidances, above 0, to try of each.
+        rule: how deployed policies select.
+        folder: keeps finished batches, as in `decoded`.
     """
+    policies = {name: fitted.policy for name, fitted in fits.items()}
     refused = {name: reason for name, policy in policies.items() if (reason := _does_not_transfer(policy))}
-    orders, local, settings = {"host": Order()}, {}, {}
+    ways: dict[str, Way] = {HOST: Decode()}
+    tried: dict[str, tuple[str, float]] = {}
     for name, policy in policies.items():
-        if name not in refused:
-            for guidance in guidances[name]:
-                title = f"{name} at {guidance:g}"
-                if is_local(policy):
-                    local[title] = MonteCarlo.of_policy(policy, guidance, width, seed)
-                else:
-                    orders[title] = Order.from_policy(policy, rule="top_m", guidance=guidance)
-                settings[title] = (name, guidance)
-    _, found = compare(
-        host,
-        problems,
-        orders,
-        reference="host",
-        split="select",
-        budget=width,
-        seed=seed,
-        rows=rows,
-        folder=folder,
-        local=local,
-        on_batch=on_batch,
-    )
-    control = found["host"].reward
-    tried: dict[str, Setting] = {}
+        for guidance in () if name in refused else strengths[name]:
+            title = f"{name} at {guidance:g}"
+            ways[title] = _way(policy, guidance, rule)
+            tried[title] = (name, guidance)
+
+    def answered(ways: Mapping[str, Way]) -> dict[str, tuple[Tensor, Tensor]]:
+        """Rewards and calls of every way."""
+        rollouts = decoded(host, problems, ways, seed=seed, rows=rows, folder=folder, on_batch=on_batch)
+        return {name: (host.reward(rollout.scores), rollout.nfe) for name, rollout in rollouts.items()}
+
+    answers = answered(ways)
+    control, host_calls = answers[HOST]
+    settings: dict[str, Setting] = {}
     taken = None
-    if settings:
-        chosen = choose({title: found[title].reward for title in settings}, control, seed=seed, costly=local)
-        for title, (name, guidance) in settings.items():
+    if tried:
+        costly = [title for title in tried if is_local(policies[tried[title][0]])]
+        chosen = choose({title: answers[title][0] for title in tried}, control, seed=seed, costly=costly)
+        for title, (name, guidance) in tried.items():
             delta, low, high = chosen.intervals[title]
-            variance = float((found[title].reward.double() - control.double()).var())
-            needed = problems_needed(delta, variance, tries=len(settings)) if delta > 0 else None
-            mean, calls = (float(part.double().mean()) for part in (found[title].reward, found[title].nfe))
-            tried[title] = Setting(name, guidance, mean, delta, low, high, needed, calls)
-        taken = None if chosen.setting is None else tried[chosen.setting]
+            reward, nfe = answers[title]
+            variance = float((reward - control).var())
+            needed = problems_needed(delta, variance, tries=len(tried)) if delta > 0 else None
+            calls = float(nfe.double().mean())
+            settings[title] = Setting(name, guidance, float(reward.mean()), delta, low, high, needed, calls)
+        taken = None if chosen.setting is None else settings[chosen.setting]
+    shuffled = None
+    if taken is not None and (control_policy := fits[taken.policy].shuffled) is not None:
+        # Its strength is chosen as that of the policy was.
+        trials = {f"shuffled at {g:g}": _way(control_policy, g, rule) for g in strengths[taken.policy]}
+        controls = answered(trials)
+        best = max(strengths[taken.policy], key=lambda g: float(controls[f"shuffled at {g:g}"][0].mean()))
+        shuffled = replace(control_policy, guidance=best, rule=rule)
+        answers |= controls
     account = Account(
         host.name,
         len(problems),
         problems.digest,
-        float(control.double().mean()),
-        float(found["host"].nfe.double().mean()),
+        float(control.mean()),
+        float(host_calls.double().mean()),
         taken,
-        tuple(tried.values()),
+        tuple(settings.values()),
         refused,
-        {name: _settled(policy) for name, policy in policies.items() if policy.stats is not None},
+        {name: _settled_share(policy) for name, policy in policies.items() if policy.stats is not None},
+        sum(int(nfe.sum()) for _, nfe in answers.values()),
     )
     policy = policies[taken.policy] if taken is not None else next(iter(policies.values()))
     guidance = 0.0 if taken is None else taken.guidance
     notes = {**policy.notes, "selected_on": problems.digest}
-    return replace(policy, guidance=guidance, rule="top_m", notes=notes), account
+    return Settled(replace(policy, guidance=guidance, rule=rule, notes=notes), shuffled, account)
 
 
-def _settled(policy: Policy) -> float:
+def _way(policy: Policy, guidance: float, rule: str) -> Way:
+    if is_local(policy):
+        return MonteCarlo.of_policy(policy, guidance)
+    return Decode(Order.from_policy(policy, rule=rule, guidance=guidance))
+
+
+def _settled_share(policy: Policy) -> float:
     """Share of a table's evidence in cells whose value is larger than its radius."""
     assert policy.stats is not None
     events = policy.stats.sums[0]

@@ -1,17 +1,17 @@
-"""How values are learned: on policy, branched into a table or a head, and by the policy-gradient peer.
+"""How values are learned: on policy, branched into a table or a head, asked of every prompt.
 
-Every estimator is a frozen setting with one verb, `fit(host, problems, path, on_round) -> Policy`. It writes the policy
-after every round, goes on after a kill, and notes in it what was spent (`Cost`).
+Every estimator is a frozen setting with one verb, `learn(run) -> Policy`. What it asks of the run is kept, so that a
+fit goes on after a kill, and counted, so that every policy says its price in model calls.
 """
 
 from dprm.fit.branched import Branched
 from dprm.fit.branching import Branching
 from dprm.fit.cost import Cost
-from dprm.fit.estimators import ESTIMATORS, Estimator, estimator
+from dprm.fit.estimators import ESTIMATORS, Estimator, Fitted, estimator, fit
 from dprm.fit.head import HeadFit
 from dprm.fit.montecarlo import MonteCarlo
 from dprm.fit.onpolicy import OnPolicy
-from dprm.fit.policy_gradient import PolicyGradient
+from dprm.fit.run import Run
 
 __all__ = [
     "ESTIMATORS",
@@ -19,9 +19,11 @@ __all__ = [
     "Branching",
     "Cost",
     "Estimator",
+    "Fitted",
     "HeadFit",
     "MonteCarlo",
     "OnPolicy",
-    "PolicyGradient",
+    "Run",
     "estimator",
+    "fit",
 ]

@@ -11,24 +11,24 @@ less one standard error.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import product
-from pathlib import Path
 
 from torch import Tensor
 
 from dprm.fit.branches import Branches
 from dprm.fit.branching import Branching
-from dprm.fit.cost import Cost
-from dprm.fit.resume import check_same_fit
+from dprm.fit.run import Run
 from dprm.fit.tracking import Tracking
-from dprm.host.host import Host, Problems
-from dprm.order import Cells, Order, Policy
-from dprm.order.noise import mix
-from dprm.order.policy import evidence
+from dprm.host.host import Host
+from dprm.order.cells import Cells
+from dprm.order.order import Order
+from dprm.order.policy import Policy, evidence
 from dprm.order.stats import Stats
 from dprm.order.values import estimate
+
+# Calls of a branch, as a share of those of a whole answer.
+_BRANCH = 0.45
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Branched:
         branching: where and how to branch.
         rounds: collections, each on the next problems of the fit split and under the order learned so far.
         phases, bins: of the richest table that is tried. aux: whether its cells know the host's state.
-        beta, guidance, ready: of the Order.
+        beta, ready: of the Order. rule: how it selects.
     """
 
     branching: Branching = field(default_factory=Branching)
@@ -48,51 +48,37 @@ class Branched:
     bins: int = 16
     aux: bool = True
     beta: float = 1.0
-    guidance: float = 1.0
     ready: float = 64
+    rule: str = "top_m"
 
-    def fit(
-        self, host: Host, problems: Problems, path: Path, on_round: Callable[[int, float], None] | None = None
-    ) -> Policy:
-        """Fit, or go on fitting where `path` holds a policy of this very fit; written after every round.
+    name = "branched"
 
-        Args:
-            problems: the fit split, cut into as many parts as there are rounds.
-            on_round: called with (rounds done, share of the differences' variance explained on other problems).
-        """
-        if len(problems) < self.rounds:
-            raise ValueError(f"problems has {len(problems)} prompts: {self.rounds} rounds need one each")
-        notes = {"host": host.name, "estimator": "branched", "problems": problems.digest, "setting": repr(self)}
-        order, cost, tracking, grids = self._start(host, path, notes)
-        denoiser = host.denoiser()
-        for turn in range(order.step, self.rounds):
-            part = problems[turn * len(problems) // self.rounds : (turn + 1) * len(problems) // self.rounds]
-            setting = replace(self.branching, seed=mix(self.branching.seed, turn))
-            branches = setting.collect(host, part, order, denoiser)
+    def learn(self, run: Run) -> Policy:
+        """Fit; see `fit.fit`."""
+        price = run.steps * (1.0 + _BRANCH * self.branching.states * self.branching.alternatives)
+        problems = max(self.rounds, int(run.calls / price))
+        run.reserve(problems)
+        host, tracking, shares = run.host, Tracking(), dict[Cells, float]()
+        # Without evidence it is the host's order, whatever its cells.
+        order = self._order(host, self._grids(host)[0])
+        for turn in range(self.rounds):
+            count = (turn + 1) * problems // self.rounds - turn * problems // self.rounds
+            branches = run.branches(order, run.take(count), self.branching, turn)
             if not turn:
-                shares = {each: transfer(branches, each, order.beta, order.reward_range) for each in self._grids(host)}
-                order = self._order(host, poorest(shares, int(branches.kept.sum())))
-                grids = ", ".join(f"{' × '.join(map(str, cells.shape))}: {shares[cells]:+.5f}" for cells in shares)
+                shares = {cells: transfer(host, branches, order, cells) for cells in self._grids(host)}
+                order = self._order(host, poorest(shares, branches.count))
             before = order.stats
-            order.merge(credited(branches, order.cells, order.beta, order.reward_range))
+            order.merge(credited(host, branches, order, order.cells))
             assert order.stats is not None
             tracking = tracking.then(before, order.stats, self.ready, self.rounds)
-            order.step, cost = turn + 1, cost + branches.cost
-            explained = transfer(branches, order.cells, order.beta, order.reward_range)
-            found = {"explained": f"{explained:.5f}", "grids": grids, "tracking": tracking.note()}
-            order.policy(**notes, **cost.notes(), **found).save(path)
-            if on_round is not None:
-                on_round(turn + 1, explained)
-        return Policy.load(path)
+            order.step = turn + 1
+        explained = transfer(host, branches, order, order.cells)
+        grids = ", ".join(f"{' × '.join(map(str, cells.shape))}: {share:+.5f}" for cells, share in shares.items())
+        return order.policy(explained=f"{explained:.5f}", grids=grids, tracking=tracking.note())
 
-    def _start(self, host: Host, path: Path, notes: dict[str, str]) -> tuple[Order, Cost, Tracking, str]:
-        if path.is_file():
-            policy = Policy.load(path)
-            check_same_fit(path, policy.notes, notes)
-            known = Cost.of_notes(policy.notes), Tracking.of_notes(policy.notes), policy.notes.get("grids", "")
-            return Order.from_policy(policy), *known
-        # Without evidence it is the host's order, whatever its cells.
-        return self._order(host, self._grids(host)[0]), Cost(), Tracking(), ""
+    def strengths(self, policy: Policy) -> tuple[float, ...]:
+        """Guidances to try of a fitted policy."""
+        return (1.0, 3.0, 10.0)
 
     def _order(self, host: Host, cells: Cells) -> Order:
         """One that knows nothing yet."""
@@ -100,8 +86,9 @@ class Branched:
         return Order(
             *cells.shape,
             beta=self.beta,
-            guidance=self.guidance,
             ready=self.ready,
+            signal=host.decoding.signal,
+            rule=self.rule,
             baseline="none",
             reward_range=(-width, width),
             shrunken=True,
@@ -109,21 +96,22 @@ class Branched:
 
     def _grids(self, host: Host) -> list[Cells]:
         """The richest grid first; the one that knows nothing of a position is not among them."""
-        states = host.aux_states if self.aux else 1
-        kept = product(*({most: None, 1: None} for most in (self.phases, self.bins, states)))
-        return [Cells(*shape) for shape in kept if shape[1:] != (1, 1)]
+        states = host.decoding.states if self.aux else 1
+        shapes = product(*({most: None, 1: None} for most in (self.phases, self.bins, states)))
+        return [Cells(*shape) for shape in shapes if shape[1:] != (1, 1)]
 
 
-def credited(branches: Branches, cells: Cells, beta: float, reward_range: tuple[float, float]) -> Stats:
+def credited(host: Host, branches: Branches, order: Order, cells: Cells) -> Stats:
     """Statistics of the differences, cell by cell."""
     alternative, native = _cells(branches, cells)
-    stats = evidence(cells, beta, reward_range, "none")
-    stats.add(alternative[branches.kept], branches.gain[branches.kept])
-    stats.add(native.squeeze(1), branches.gain.new_zeros(len(native)))
+    stats = evidence(cells, order.beta, order.reward_range, "none")
+    gain = branches.gain(host)
+    stats.add(alternative[branches.tried], gain[branches.tried])
+    stats.add(native.squeeze(1), gain.new_zeros(len(native)))
     return stats
 
 
-def transfer(branches: Branches, cells: Cells, beta: float, reward_range: tuple[float, float], folds: int = 5) -> float:
+def transfer(host: Host, branches: Branches, order: Order, cells: Cells, folds: int = 5) -> float:
     """Share of the variance of the differences that tables explain on problems they were not made from.
 
     Every fold of the problems is judged by a table of the others. Below 0 a table says less about other problems than
@@ -133,10 +121,11 @@ def transfer(branches: Branches, cells: Cells, beta: float, reward_range: tuple[
     for learned, others in branches.folds(folds):
         if not len(learned) or not len(others):
             continue
-        value = estimate(credited(learned, cells, beta, reward_range), "none", shrunken=True).value
+        value = estimate(credited(host, learned, order, cells), "none", shrunken=True).value
         alternative, native = _cells(others, cells)
-        error += float((others.gain - (value[alternative] - value[native]))[others.kept].square().sum())
-        total += float(others.gain[others.kept].square().sum())
+        gain = others.gain(host)
+        error += float((gain - (value[alternative] - value[native]))[others.tried].square().sum())
+        total += float(gain[others.tried].square().sum())
     return 1.0 - error / total if total > 0 else 0.0
 
 

@@ -1,24 +1,21 @@
-"""Branches: states of decodings, what was chosen there, what else could have been, and what the difference was worth.
+"""Branches: states of decodings, what was chosen there, what else could have been, and what came of either.
 
-Shapes: S states, K alternatives a state, L positions.
+Shapes: S states, K alternatives a state, L positions, J metrics.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
-from pathlib import Path
+from dataclasses import dataclass, fields, replace
 
 import torch
 from torch import Tensor
 
-from dprm.fit.cost import Cost
-from dprm.order.files import read_tensors, write_tensors
+from dprm.host.host import Host
 from dprm.order.head import Sight
-from dprm.order.noise import mix_rows
+from dprm.order.noise import mix, mix_rows
 
-_KIND = "dprm.branches"
-_PARTS = ("group", "native", "alternative", "kept", "gain")
+_SIGHT = tuple(f.name for f in fields(Sight))
 
 
 @dataclass
@@ -27,59 +24,74 @@ class Branches:
 
     Attributes:
         sight: what the decision showed.
-        group: [S] int64, key of the problem.
+        group: [S] int64, the group of the problem; folds keep it together.
         native: [S] int64, the position that the order chose and that an alternative took the place of.
-        alternative: [S,K] int64. kept: [S,K] bool, whether there was such an alternative.
-        gain: [S,K] float32, terminal reward after the alternative minus that after the native choice.
-        cost: what it took.
+        alternative: [S,K] int64. tried: [S,K] bool, whether there was such an alternative.
+        native_scores: [S,J] float32, of the answer that the order gave. scores: [S,K,J], after the alternative.
     """
 
     sight: Sight
     group: Tensor
     native: Tensor
     alternative: Tensor
-    kept: Tensor
-    gain: Tensor
-    cost: Cost
+    tried: Tensor
+    native_scores: Tensor
+    scores: Tensor
 
     def __len__(self) -> int:
         return len(self.group)
 
+    @property
+    def count(self) -> int:
+        """How many alternatives were tried in all."""
+        return int(self.tried.sum())
+
+    def gain(self, host: Host) -> Tensor:
+        """[S,K] float32, terminal reward after the alternative minus that of the order's own answer."""
+        states, alternatives, metrics = self.scores.shape
+        reward = host.reward(self.scores.view(-1, metrics)).view(states, alternatives)
+        return (reward - host.reward(self.native_scores).unsqueeze(1)).float()
+
     def __getitem__(self, rows: Tensor | slice) -> Branches:
-        """Some of the states; the cost stays that of all."""
-        return self._with(self.sight[rows], {name: getattr(self, name)[rows] for name in _PARTS}, self.cost)
+        """Some of the states."""
+        return self.from_tensors({name: column[rows] for name, column in self.tensors().items()})
 
     def to(self, device: torch.device | str) -> Branches:
         """The same, elsewhere."""
-        return self._with(self.sight.to(device), {name: getattr(self, name).to(device) for name in _PARTS}, self.cost)
-
-    @classmethod
-    def _with(cls, sight: Sight, parts: dict[str, Tensor], cost: Cost) -> Branches:
-        return cls(sight=sight, cost=cost, **parts)
+        return self.from_tensors({name: column.to(device) for name, column in self.tensors().items()})
 
     @classmethod
     def joined(cls, parts: Sequence[Branches]) -> Branches:
         """Several collections as one."""
-        sight = Sight.joined([part.sight for part in parts])
-        columns = {name: torch.cat([getattr(part, name) for part in parts]) for name in _PARTS}
-        return cls._with(sight, columns, sum((part.cost for part in parts), Cost()))
+        columns = [part.tensors() for part in parts]
+        return cls.from_tensors({name: torch.cat([column[name] for column in columns]) for name in columns[0]})
+
+    def shuffled(self, seed: int) -> Branches:
+        """What came of the alternatives of a problem, permuted among them: the same numbers, without their meaning."""
+        scores = self.scores.clone()
+        flat, group = scores[self.tried], self.group.unsqueeze(1).expand_as(self.tried)[self.tried]
+        lot = mix_rows(torch.arange(len(flat)), mix(seed, 3))
+        # Sorted by group, once as they stand and once by lot inside each.
+        home = torch.argsort(group, stable=True)
+        drawn = lot.argsort()
+        drawn = drawn[torch.argsort(group[drawn], stable=True)]
+        flat[home] = flat[drawn]
+        scores[self.tried] = flat
+        return replace(self, scores=scores)
 
     def folds(self, count: int) -> Iterator[tuple[Branches, Branches]]:
-        """Split by problem, not by state: `count` times what is learned from, and the part on which it is judged."""
+        """Split by group, not by state: `count` times what is learned from, and the part on which it is judged."""
         number = mix_rows(self.group, 7) % count
         for fold in range(count):
             yield self[(number != fold).nonzero().flatten()], self[(number == fold).nonzero().flatten()]
 
-    def save(self, path: Path, header: dict[str, str]) -> None:
-        """One file."""
-        seen = {f"sight.{f.name}": getattr(self.sight, f.name) for f in fields(Sight)}
-        parts = {name: getattr(self, name) for name in _PARTS}
-        write_tensors(path, {**seen, **parts}, {"kind": _KIND, **header, "cost": self.cost.notes()})
+    def tensors(self) -> dict[str, Tensor]:
+        """Every column by name, as kept in a file."""
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "sight"}
+        return {**own, **{f"sight.{name}": getattr(self.sight, name) for name in _SIGHT}}
 
     @classmethod
-    def load(cls, path: Path) -> tuple[Branches, dict[str, str]]:
-        """What `save` wrote, and its header."""
-        tensors, header = read_tensors(path, _KIND)
-        sight = Sight(**{f.name: tensors[f"sight.{f.name}"] for f in fields(Sight)})
-        cost = Cost.of_notes(header.pop("cost"))
-        return cls._with(sight, {name: tensors[name] for name in _PARTS}, cost), header
+    def from_tensors(cls, tensors: dict[str, Tensor]) -> Branches:
+        """What `tensors` gave."""
+        sight = Sight(**{name: tensors[f"sight.{name}"] for name in _SIGHT})
+        return cls(sight=sight, **{name: column for name, column in tensors.items() if not name.startswith("sight.")})

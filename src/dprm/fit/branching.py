@@ -1,43 +1,43 @@
 """Branching: at states that the order visits, put another position first, finish with the same decoder, and compare.
 
 The common prefix is paid once: canvases are forked where they part. Native and alternative share model, tokens, random
-numbers and continuation, so the difference of their terminal rewards is due to the one choice that differs.
+numbers and continuation, so the difference of their terminal rewards is due to the one choice that differs. Any count
+rule, window, guard and revoking host will do: a branch is the host's own step with another set of positions.
 
-Branches go where they can tell something. A state is drawn ∝ −log(confidence of what was chosen there) + ε: where the
-order is sure, every alternative ends the same way. Not so where it reveals many positions a step: the sure ones may be
-saved to go with unsure ones later, so some states are drawn evenly. Alternatives are drawn without replacement ∝
-e^{τ·score}: with τ < 1 positions that the order would hardly take are tried as well, and none counts as further behind
-the best than ten log odds. Two certain positions are not compared.
+Branches go where they can tell something. A state is drawn ∝ ε − log(confidence of the least sure choice), with
+ε = .002 + .1·(1 − 1/m): where the order is sure, every alternative ends the same way; not so where it reveals m
+positions a step, and the sure ones may be saved to go with unsure ones later. Alternatives are drawn without
+replacement ∝ e^{τ·score}: with τ < 1 positions that the order would hardly take are tried as well, and none counts as
+further behind the best than ten log odds. Two certain positions are not compared.
 
 Some branches come back: alternative and native choice are both revealed a few steps later, with the same tokens, and
-the canvas is that of the native decoding again. All that follows is the same, or has the same law where the order
-draws. Such a branch is not continued; its difference is 0.
+the canvas is one of the native decoding again. All that follows is the same, so such a branch is not continued; its
+difference is 0. Where one position is revealed a step, branches reveal with it all that is surer than .99: what is
+certain stays what it is, whenever it is revealed, and a third of the model calls is saved.
 
-Where one position is revealed a step, branches reveal with it all that is surer than .99: what is certain stays what it
-is, whenever it is revealed, and a third of the model calls is saved. Where several are, a certain one may have been
-saved to go with an unsure one, and each waits for its turn.
-
-Shapes: B problems, S states, K alternatives, m positions a step, L positions.
+Shapes: B problems, S states, K alternatives, m positions a step, L positions, J metrics.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from dprm.decode.loop import Denoiser
+from dprm.decode.counts import Fixed, depends_on_step
+from dprm.decode.decoding import Decoding
+from dprm.decode.loop import Model, Result, Step, advance, begin, commit
 from dprm.decode.state import State
 from dprm.fit.branches import Branches
 from dprm.fit.cost import Cost
 from dprm.host.host import Host, Problems
-from dprm.host.rollout import run
-from dprm.order import Choice, Order, Reading
 from dprm.order.head import Sight
 from dprm.order.noise import BRANCH, Stream, mix, mix_rows
+from dprm.order.order import Order
+from dprm.order.reading import Reading
 
-_SURE = 0.002
+_SURE, _EVEN = 0.002, 0.1
 _CERTAIN = 0.999
 _BEHIND = 10.0
 # What is surer is revealed together, where one position a step is.
@@ -53,178 +53,198 @@ class Branching:
     Attributes:
         states: states of each problem. alternatives: K, tried at each of them.
         temper: τ of the proposal; 0 proposes uniformly, 1 in proportion to e^score.
-        even: share of the states drawn evenly, times 1 − 1/m: none where one position is revealed a step.
-        width: positions revealed a step; None: the host's own budget, which must then be a number.
-        rows: canvases decoded together; changes the time, not the result.
-        seed: of where and what.
     """
 
     states: int = 4
     alternatives: int = 4
     temper: float = 0.3
-    even: float = 0.5
-    width: int | None = None
-    rows: int = 512
-    seed: int = 0
 
-    def collect(self, host: Host, problems: Problems, order: Order, denoiser: Denoiser | None = None) -> Branches:
-        """Branch from the decodings of all problems under `order`."""
-        model = host.denoiser() if denoiser is None else denoiser
-        parts = [
-            self._collect(host, problems[start : start + self.rows], order, model)
-            for start in range(0, len(problems), self.rows)
-        ]
-        return Branches.joined(parts)
+    def collect(
+        self, host: Host, problems: Problems, order: Order, model: Model, seed: int = 0, rows: int = 512
+    ) -> tuple[Branches, Cost]:
+        """Branch from the decodings of some problems under `order`.
 
-    def _collect(self, host: Host, problems: Problems, order: Order, model: Denoiser) -> Branches:
-        width = positions_a_step(host, self.width)
-        begin = State.start(problems.canvas, host.mask_id, mix_rows(problems.key, mix(self.seed)))
-        visits: list[_Visit] = []
-
-        def on_step(state: State, reading: Reading, choice: Choice) -> None:
-            # Where a host holds positions back they are picked last: among the first are those of the candidates.
-            picked = choice.picked[:, :width]
-            visits.append(_Visit(state.tokens, reading, choice.candidates, picked, choice.score))
-
-        native = run(host, begin, order, denoiser=model, budget=width, on_step=on_step)
-        reward = host.reward(problems, native.tokens.cpu()).float().to(begin.tokens.device)
-        stream = Stream(begin.seeds, 0.0, len(problems), begin.tokens.device)
-        row, step = self._states(visits, stream, width)
-        visit = _Visit.at(visits, row, step)
-        state = begin[row]
-        state.tokens = visit.tokens
-        chosen, native_place, alternative, kept = self._alternatives(visit, state, step, width)
-        gain = torch.zeros(alternative.shape, device=alternative.device)
-        cost = Cost(len(problems), int(kept.sum()), calls=int(native.row_nfe.sum()))
-        path = torch.stack([*(visit.tokens for visit in visits), native.tokens])
-        branch, place = kept.nonzero().unbind(1)
-        # Canvases with as much left to do finish together.
-        near = (visit.tokens == host.mask_id).sum(1)[branch].argsort()
-        branch, place = branch[near], place[near]
-        for start in range(0, len(branch), self.rows):
-            part, which = branch[start : start + self.rows], place[start : start + self.rows]
-            forced = chosen[part].scatter(1, alternative[part, which].unsqueeze(1), True)
-            forked = state[part]
-            forked.tokens = torch.where(forced, visit.reading.tokens[part], forked.tokens)
-            tokens, spent = _finished(host, forked, order, model, width, path[:, row[part]])
-            posed = problems[row[part]]
-            gain[part, which] = host.reward(posed, tokens.cpu()).float().to(gain.device) - reward[row[part]]
+        Args:
+            rows: canvases decoded together; changes the time, not the result.
+        """
+        decoding = host.decoding
+        start = begin(problems.canvas, decoding, mix_rows(problems.key, mix(seed)), problems.context)
+        visits = _Visits(len(problems), self.states)
+        native = advance(model, start, order, decoding, on_step=visits.offer)
+        scores = host.scores(problems, native.tokens.cpu())
+        cost = Cost(rollouts=len(problems), calls=int(native.row_nfe.sum()))
+        visit = visits.chosen(start)
+        alternative, tried = self._alternatives(visit)
+        state_of, slot = tried.nonzero().unbind(1)
+        branch_scores = torch.zeros(*alternative.shape, scores.shape[1])
+        for first in range(0, len(state_of), rows):
+            part, which = state_of[first : first + rows], slot[first : first + rows]
+            tokens, spent = _finished(visit, part, alternative[part, which], order, decoding, model, native)
+            answered = problems[visit.state.row[part].cpu()]
+            branch_scores[part.cpu(), which.cpu()] = host.scores(answered, tokens.cpu())
             cost += spent
-        return Branches(
-            sight=visit.sight(host, state, width),
-            group=problems.key[row],
-            native=native_place,
+        row = visit.state.row.cpu()
+        branches = Branches(
+            sight=visit.sight(decoding),
+            group=problems.groups[row.to(problems.key.device)],
+            native=visit.native,
             alternative=alternative,
-            kept=kept,
-            gain=gain,
-            cost=cost,
-        ).to("cpu")
+            tried=tried,
+            native_scores=scores[row],
+            scores=branch_scores,
+        )
+        return branches.to("cpu"), cost
 
-    def _states(self, visits: list[_Visit], stream: Stream, width: int) -> tuple[Tensor, Tensor]:
-        """row [S] and step [S]: for every problem, `states` different steps that leave a choice."""
-        unsure = torch.stack([visit.unsure(width) for visit in visits], dim=1)
-        clock = stream.log_uniform(len(visits), BRANCH).neg_()
-        even = self.even * (1.0 - 1.0 / width)
-        law = torch.where(unsure > 0, (1.0 - even) * unsure / unsure.mean(1, keepdim=True) + even, 0.0)
-        race = law / clock
-        step = race.topk(min(self.states, len(visits)), dim=1).indices
-        row, column = (race.gather(1, step) > 0).nonzero().unbind(1)
-        return row, step[row, column]
-
-    def _alternatives(
-        self, visit: _Visit, state: State, step: Tensor, width: int
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """chosen [S,L] without the position that is replaced, that position [S], its alternatives [S,K], kept [S,K]."""
+    def _alternatives(self, visit: _Visit) -> tuple[Tensor, Tensor]:
+        """alternative [S,K] and tried [S,K]."""
         rows, length = visit.candidates.shape
-        stream = Stream(state.seeds, step.float() / length, rows, visit.candidates.device)
-        picked = visit.picked
-        lot = (stream.log_uniform(1, BRANCH, turn=1).exp() * picked.shape[1]).long().clamp(max=picked.shape[1] - 1)
-        native = picked.gather(1, lot)
-        chosen = torch.zeros_like(visit.candidates).scatter(1, picked, True)
-        doubtful = visit.reading.confidence < _CERTAIN
-        free = visit.candidates & ~chosen & (doubtful | doubtful.gather(1, native))
+        stream = Stream(mix_rows(visit.state.seeds, visit.state.step), 0.0, rows, visit.candidates.device)
+        confidence = visit.reading.confidence
+        doubtful = confidence < _CERTAIN
+        free = visit.candidates & ~visit.chosen & (doubtful | doubtful.gather(1, visit.native.unsqueeze(1)))
         noise = stream.log_uniform(length, BRANCH, turn=2).neg_().log_().neg_()
         score = torch.where(free, visit.score, -torch.inf)
         score = score.maximum(score.amax(1, keepdim=True) - _BEHIND)
         keys = torch.where(free, self.temper * score + noise, -torch.inf)
         top = keys.topk(min(self.alternatives, length), dim=1)
-        return chosen.scatter(1, native, False), native.squeeze(1), top.indices, torch.isfinite(top.values)
+        return top.indices, torch.isfinite(top.values)
 
 
 @dataclass
 class _Visit:
-    """One step of a batch of decodings, or one step of each of several."""
+    """S decisions of decodings: the state before each, what was seen, and what was chosen.
 
-    tokens: Tensor
+    Attributes:
+        state, reading: [S] rows of them. candidates, eligible, chosen: [S,L] bool. score: [S,L].
+        budget: [S] int64, positions asked for. progress: [S].
+    """
+
+    state: State
     reading: Reading
     candidates: Tensor
-    picked: Tensor
+    eligible: Tensor
+    chosen: Tensor
     score: Tensor
+    budget: Tensor
+    progress: Tensor
 
-    @classmethod
-    def at(cls, visits: list[_Visit], row: Tensor, step: Tensor) -> _Visit:
-        """Row row[s] at step[s], for every s."""
+    @property
+    def native(self) -> Tensor:
+        """[S] int64, one of the chosen positions, drawn evenly: the one that alternatives take the place of."""
+        stream = Stream(mix_rows(self.state.seeds, self.state.step), 0.0, len(self.budget), self.chosen.device)
+        lot = stream.log_uniform(self.chosen.shape[1], BRANCH, turn=1)
+        return torch.where(self.chosen & self.candidates, lot, -torch.inf).argmax(1)
 
-        def gathered(columns: list[Tensor]) -> Tensor:
-            return torch.stack(columns)[step, row]
+    def sight(self, decoding: Decoding) -> Sight:
+        """What the decisions showed."""
+        aux = None if decoding.state_of is None else decoding.state_of(self.state.tokens, self.reading)
+        return Sight.of(self.reading, self.candidates, self.budget, self.progress, aux)
 
-        reading = Reading(
-            *(
-                gathered([getattr(visit.reading, name) for visit in visits])
-                for name in ("tokens", "confidence", "margin", "entropy")
-            )
-        )
-        others = (gathered([getattr(visit, name) for visit in visits]) for name in ("candidates", "picked", "score"))
-        return cls(gathered([visit.tokens for visit in visits]), reading, *others)
 
-    def unsure(self, width: int) -> Tensor:
-        """[B] float32: how unsure the least sure pick was; 0 where no alternative was left."""
-        least = self.reading.confidence.gather(1, self.picked).amin(1)
-        free = self.candidates.sum(1) > width
-        return torch.where(free, _SURE - least.clamp(min=1e-6).log(), 0.0)
+class _Visits:
+    """The visited states of every row that are kept: a weighted reservoir, so that memory does not grow with the steps.
 
-    def sight(self, host: Host, state: State, width: int) -> Sight:
-        """What the decision showed."""
-        masked = (self.tokens == host.mask_id).sum(1)
-        aux = host.aux(state, self.reading) if host.aux_states > 1 else None
-        progress = 1.0 - masked / state.initial.clamp(min=1)
-        return Sight.of(self.reading, self.candidates, width, progress, aux)
+    Of keys log(u)/weight, u uniform, the largest are a draw without replacement ∝ weight.
+    """
+
+    _STATE = ("tokens", "step_map", "redrawn", "step", "window", "window_step")
+    _READING = ("tokens", "confidence", "margin", "entropy")
+
+    def __init__(self, rows: int, states: int):
+        self.rows, self.states = rows, states
+        self._key: Tensor | None = None
+        self._columns: dict[str, Tensor] = {}
+
+    def offer(self, step: Step) -> None:
+        """Keep the state before a step, if its key is among the largest of its row."""
+        choice, state = step.choice, step.state
+        free = choice.candidates & ~choice.mask
+        picked = choice.mask & choice.candidates
+        least = torch.where(picked, step.reading.confidence, torch.inf).amin(1).clamp(min=1e-6, max=1.0)
+        even = _EVEN * (1.0 - 1.0 / choice.budget.clamp(min=1).double()).float()
+        weight = torch.where(free.any(1) & picked.any(1), _SURE + even - least.log(), 0.0)
+        stream = Stream(mix_rows(state.seeds, state.step), 0.0, len(state), state.tokens.device)
+        key = torch.where(weight > 0, stream.log_uniform(1, BRANCH).squeeze(1) / weight, -torch.inf)
+        columns = {f"state.{name}": getattr(state, name) for name in self._STATE}
+        columns |= {f"reading.{name}": getattr(step.reading, name) for name in self._READING}
+        columns |= {"candidates": choice.candidates, "eligible": step.eligible, "chosen": choice.mask}
+        columns |= {"score": choice.score, "budget": choice.budget, "progress": step.progress}
+        self._keep(state.row, key, columns)
+
+    def _keep(self, row: Tensor, key: Tensor, columns: dict[str, Tensor]) -> None:
+        if self._key is None:
+            self._key = key.new_full((self.rows, self.states), -torch.inf)
+            for name, column in columns.items():
+                self._columns[name] = column.new_zeros(self.rows, self.states, *column.shape[1:])
+        lowest, slot = self._key[row].min(1)
+        better = key > lowest
+        self._key[row, slot] = torch.where(better, key, lowest)
+        for name, column in columns.items():
+            store = self._columns[name]
+            before = store[row, slot]
+            store[row, slot] = torch.where(better.view(-1, *[1] * (column.dim() - 1)), column, before)
+
+    def chosen(self, start: State) -> _Visit:
+        """The kept states, row by row."""
+        assert self._key is not None
+        row, slot = torch.isfinite(self._key).nonzero().unbind(1)
+        columns = {name: store[row, slot] for name, store in self._columns.items()}
+        state = replace(start[row], **{name: columns[f"state.{name}"] for name in self._STATE})
+        reading = Reading(*(columns[f"reading.{name}"] for name in self._READING))
+        names = ("candidates", "eligible", "chosen", "score", "budget", "progress")
+        return _Visit(state, reading, *(columns[name] for name in names))
 
 
 def _finished(
-    host: Host, forked: State, order: Order, model: Denoiser, width: int, path: Tensor
+    visit: _Visit,
+    part: Tensor,
+    alternative: Tensor,
+    order: Order,
+    decoding: Decoding,
+    model: Model,
+    native: Result,
 ) -> tuple[Tensor, Cost]:
-    """[N,L], what branches end in, and what that took.
+    """[n,L], what some branches end in, and what that took.
 
     Args:
-        forked: their states after the choice that differs. path: [T,N,L], the native decodings they left, step by step.
+        part: [n] the state of each. alternative: [n] the position that takes the place of the native one.
     """
-
-    def with_the_certain(state: State, reading: Reading, choice: Choice) -> None:
-        certain = choice.candidates & (reading.confidence > _TOGETHER)
-        state.tokens = torch.where(certain, reading.tokens, state.tokens)
-
-    on_step = with_the_certain if width == 1 else None
-    tokens, cost = path[-1].clone(), Cost()
-    going = torch.arange(len(tokens), device=tokens.device)
-    state = forked
+    column = visit.native[part].unsqueeze(1)
+    forced = visit.chosen[part].scatter(1, column, False).scatter(1, alternative.unsqueeze(1), True)
+    before = visit.state[part]
+    active = torch.ones(len(part), dtype=torch.bool, device=part.device)
+    state = commit(before, visit.reading.tokens[part], forced, visit.eligible[part], active, decoding)
+    single = isinstance(decoding.count, Fixed) and decoding.count.m == 1 and decoding.revoke is None
+    continued = replace(decoding, together=_TOGETHER) if single and decoding.together is None else decoding
+    tokens, cost = native.tokens[before.row], Cost(branches=len(part))
+    going = torch.arange(len(part), device=part.device)
+    timed = depends_on_step(decoding.count) or order.draws or decoding.signal.needs_noise
     while len(going):
-        ended = run(host, state, order, denoiser=model, budget=width, until=state.step + _LOOK, on_step=on_step)
-        state = ended.state
-        hidden = (state.tokens == host.mask_id).sum(1)
-        # The native canvas with as much left to do.
-        native = path[-(-(state.initial - hidden) // width), going]
-        same, done = (state.tokens == native).all(1), hidden == 0
-        tokens[going[done]] = state.tokens[done]
-        cost += Cost(rejoined=int((same & ~done).sum()), calls=int(ended.row_nfe.sum()))
-        left = (~same & ~done).nonzero().flatten()
+        # A host that revokes comes back by no rule that could be seen from its reveals.
+        until = None if decoding.revoke is not None else state.step + _LOOK
+        result = advance(model, state, order, continued, until=until)
+        state = result.state
+        hidden = state.tokens == decoding.mask_id
+        over = torch.ones_like(going, dtype=torch.bool) if until is None else ~hidden.any(1)
+        back = torch.zeros_like(over) if until is None else _came_back(state, hidden, native, timed) & ~over
+        tokens[going[over]] = state.tokens[over]
+        cost += Cost(rejoined=int(back.sum()), calls=int(result.row_nfe.sum()))
+        left = (~over & ~back).nonzero().flatten()
         going, state = going[left], state[left]
     return tokens, cost
 
 
-def positions_a_step(host: Host, width: int | None) -> int:
-    """The number of positions a step, where it is one number."""
-    found = host.budget if width is None else width
-    if not isinstance(found, int):
-        raise ValueError(f"width is {found}: branching needs a fixed number of positions a step")
-    return found
+def _came_back(state: State, hidden: Tensor, native: Result, timed: bool) -> Tensor:
+    """[n] bool: the canvas is one that the native decoding had as well.
+
+    That is so if what is revealed was revealed there by some step t, with the same tokens, and nothing else was.
+
+    Args:
+        hidden: [n,L] bool, what is still masked. timed: what follows depends on the step, so that t must agree as well.
+    """
+    steps, tokens = native.step_map[state.row], native.tokens[state.row]
+    shown = torch.where(hidden, 0, steps)
+    latest = shown.amax(1)
+    earliest_hidden = torch.where(hidden, steps, torch.iinfo(steps.dtype).max).amin(1)
+    same = ((state.tokens == tokens) | hidden).all(1) & (earliest_hidden > latest)
+    return same & (state.step == latest) if timed else same

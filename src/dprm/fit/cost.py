@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
 
-# Fits whose paths differ by no more than this factor have one price.
+# Fits whose model calls differ by no more than this factor have one price.
 SAME_PRICE = 1.15
 
 
@@ -13,9 +13,10 @@ class Cost:
     """Work done.
 
     Attributes:
-        rollouts: whole decodings. branches: continuations from the middle of one.
+        rollouts: whole decodings, those that choose settings among them. branches: continuations from the middle of
+            one.
         rejoined: branches that came back to the canvas they had left, and were not continued from there.
-        calls: denoiser calls, one for each canvas in the batch.
+        calls: model calls of all of them, one for each canvas in the batch: the price.
     """
 
     rollouts: int = 0
@@ -28,11 +29,11 @@ class Cost:
 
     def __str__(self) -> str:
         back = f" ({self.rejoined:,} came back)" if self.rejoined else ""
-        return f"{self.rollouts:,} rollouts, {self.branches:,} branches{back}, {self.calls:,} model calls"
+        return f"{self.calls:,} model calls: {self.rollouts:,} rollouts, {self.branches:,} branches{back}"
 
     @property
     def paths(self) -> int:
-        """Continuations, or whole decodings where there are no others; those that choose settings left out."""
+        """Continuations, or whole decodings where there are no others."""
         return self.branches or self.rollouts
 
     def notes(self) -> dict[str, str]:

@@ -1,36 +1,35 @@
 """The branched head: branch, teach a head on the differences, branch again under its own policy.
 
-The first round branches from the host's order, or from that order leaning on one feature where this is clearly better
-(`leaning`); each later one from the order that the head of the round before adds to it, at a strength that does well on
-a few problems of the fit split. What is branched is kept in a file a round, and the order of the next round in the
-policy, so a fit that is killed goes on from there to the same policy.
-
-How strongly a head should correct is not known from its values: the fewer branches it has seen, the smaller they are,
-however right their order. So strengths are tried in log odds: strength = guidance · spread, where the spread is that of
-the differences the head predicts.
+A fit begins with the host's order, or with that order leaning on one feature where this is clearly better (`leaning`).
+The branches are made in rounds; each is made under the order that all branches so far have taught, and that order may
+correct more the more it has seen: after t of the rounds by t·m/2 log odds, m positions being revealed a step. No
+decoding is spent on trying strengths in between; the strength of the policy is chosen on the select split.
 """
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor
 
-from dprm.decode.loop import Denoiser
 from dprm.fit.branches import Branches
-from dprm.fit.branching import Branching, positions_a_step
-from dprm.fit.cost import Cost
-from dprm.fit.leaning import Leaning, leanings, race
-from dprm.fit.resume import check_same_fit
-from dprm.fit.teaching import Taught, spread, teach
-from dprm.host.host import Host, Problems
-from dprm.host.rollout import Rollout, batches
-from dprm.order import Order, Policy
-from dprm.order.head import Head, HeadShape
-from dprm.order.noise import mix
+from dprm.fit.branching import Branching
+from dprm.fit.leaning import WORTHS, Leaning, leanings, problems_for, race
+from dprm.fit.run import Run
+from dprm.fit.teaching import scaled, teach
+from dprm.order.head import Head
+from dprm.order.order import Order
+from dprm.order.policy import Policy
+
+# Of the calls, what the race for a leaning may take.
+RACE = 0.2
+# Strengths in log odds that are tried of a policy on the select split.
+STRENGTHS = (1.0, 3.0, 10.0, 30.0, 100.0)
+# Calls of a branch, as a share of those of a whole answer, before any was made.
+_BRANCH = 0.45
+# Problems of the first collection: they tell what branches cost here.
+_FIRST = 16
 
 
 @dataclass(frozen=True)
@@ -39,159 +38,129 @@ class HeadFit:
 
     Attributes:
         branching: where and how to branch.
-        rounds: collections, each on the next problems of the fit split and under the head learned so far; with none the
-            policy is what the fit leans on.
-        trials: problems of the fit split, apart from those branched on, that choose what to lean on and the
-            strength between rounds.
-        strengths: what is tried between rounds; 0, the host's order, is always among them.
+        rounds: collections, each on the next problems and under the head learned so far; with none the policy is what
+            the fit leans on.
         reach: neighbours that the head sees on each side.
         signal: the host's signal that the head corrects; `odds` has the order of confidence and room near certainty.
+            Hosts whose own order is another one keep it.
         worths: what a unit of the feature is worth in the leanings tried at the start, in log odds; none: no leaning.
     """
 
     branching: Branching = field(default_factory=Branching)
-    rounds: int = 3
-    trials: int = 512
-    strengths: tuple[float, ...] = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+    rounds: int = 6
     reach: int = 4
     signal: str = "odds"
-    worths: tuple[float, ...] = (10.0, 40.0)
+    worths: tuple[float, ...] = WORTHS
 
-    def fit(
-        self, host: Host, problems: Problems, path: Path, on_round: Callable[[int, float], None] | None = None
-    ) -> Policy:
-        """Fit, or go on fitting from the rounds kept beside `path`.
+    @property
+    def name(self) -> str:
+        """As in commands."""
+        return "head" if self.rounds else "leaning"
 
-        Args:
-            problems: the fit split: first the trials, then as many parts as there are rounds.
-            on_round: called with (rounds done, what the head explains on other problems).
-        """
-        least = self.trials + self.rounds
-        if len(problems) < least:
-            raise ValueError(f"problems has {len(problems)} prompts: this fit needs at least {least}")
-        name = "head" if self.rounds else "leaning"
-        notes = {"host": host.name, "estimator": name, "problems": problems.digest, "setting": repr(self)}
-        trials, rest = problems[: self.trials], problems[self.trials :]
-        denoiser = host.denoiser()
-        shape = HeadShape(host.aux_states, self.reach)
-        if not path.is_file():
-            self._start(host, trials, shape, denoiser, notes).save(path)
-        policy = Policy.load(path)
-        check_same_fit(path, policy.notes, notes)
-        order, cost, first = Order.from_policy(policy), Cost.of_notes(policy.notes), int(policy.notes["rounds"])
-        leant = {"leaning": policy.notes["leaning"]} if "leaning" in policy.notes else {}
-        leaning = Leaning.read(leant["leaning"]) if leant else None
-        collected: list[Branches] = []
-        for turn in range(self.rounds if first < self.rounds else 0):
-            part = rest[turn * len(rest) // self.rounds : (turn + 1) * len(rest) // self.rounds]
-            file = path.with_name(f"{path.name}.round{turn}")
-            branches = _kept(file, notes)
-            if branches is None:
-                setting = replace(self.branching, seed=mix(self.branching.seed, turn))
-                branches = setting.collect(host, part, order, denoiser)
-                branches.save(file, notes)
-            collected.append(branches)
-            if turn < first:
-                continue
-            known = Branches.joined(collected)
-            taught = teach(known, shape, problems.canvas.device)
-            order, spent = self._best(host, trials, taught, leaning, denoiser)
-            cost += branches.cost + spent
-            wide = taught.spread
-            if leaning is not None and order.head is not None:
-                wide = spread(order.head, known, problems.canvas.device)
-            said = {"explained": f"{taught.explained:.5f}", "spread": f"{wide:.9g}", "rounds": str(turn + 1)}
-            order.policy(**notes, **leant, **said, **cost.notes()).save(path)
-            if on_round is not None:
-                on_round(turn + 1, taught.explained)
-        return Policy.load(path)
+    def learn(self, run: Run) -> Policy:
+        """Fit; see `fit.fit`."""
+        tried = leanings(self.reach, single=getattr(run.host.decoding.count, "m", 0) == 1, worths=self.worths)
+        trials = problems_for(RACE * run.calls, run.steps, len(tried))
+        price = run.steps * (1.0 + _BRANCH * self.branching.states * self.branching.alternatives)
+        run.reserve(trials + int(1.5 * run.calls / price) + _FIRST if self.rounds else trials)
+        leaning = self._leaning(run, tried, trials)
+        notes = {} if leaning is None else {"leaning": str(leaning)}
+        if not self.rounds:
+            order = self._order(run, Head.empty(run.host.decoding.states, self.reach, trials), leaning, 0.0)
+            return order.policy(**notes)
+        pool = _Pool(run, self.branching)
+        head, explained = Head.empty(run.host.decoding.states, self.reach), 0.0
+        for turn in range(self.rounds):
+            strength = 0.0
+            if pool.parts:
+                head, explained = teach(run.host, pool.branches, self.reach, pool.device)
+                strength = 0.5 * turn * pool.width
+            pool.collect(
+                self._order(run, head, leaning, strength), turn, (run.calls - run.cost.calls) / (self.rounds - turn)
+            )
+        head, explained = teach(run.host, pool.branches, self.reach, pool.device)
+        strength = 0.5 * self.rounds * pool.width
+        if leaning is not None:
+            led = self._order(run, head, leaning, strength).head
+            assert led is not None
+            head = scaled(led, pool.branches, pool.device)
+        shuffled, _ = teach(run.host, pool.branches.shuffled(run.seed), self.reach, pool.device)
+        run.shuffled = self._order(run, shuffled, None, strength).policy()
+        return self._order(run, head, None, strength).policy(**notes, explained=f"{explained:.5f}")
 
-    def guidances(self, policy: Policy) -> tuple[float, ...]:
-        """What to try of a fitted policy: strengths, and what the trials chose; none where it says nothing."""
-        if "spread" in policy.notes:
-            found = self._strengths(float(policy.notes["spread"]))
-            return tuple(sorted({*found, policy.guidance} - {0.0})) if found else ()
-        return tuple(share * policy.guidance for share in (0.3, 1.0, 3.0)) if policy.guidance else ()
+    def strengths(self, policy: Policy) -> tuple[float, ...]:
+        """Guidances to try of a fitted policy; none where it says nothing."""
+        if policy.head is None or not bool(policy.head.weight.any()):
+            return ()
+        if self.rounds:
+            return STRENGTHS
+        return tuple(share * policy.guidance for share in (0.3, 1.0, 3.0))
 
-    def _strengths(self, spread: float) -> tuple[float, ...]:
-        """The strengths as guidances of a head of this spread."""
-        return tuple(float(f"{strength / spread:.3g}") for strength in self.strengths) if spread > 0 else ()
+    def _leaning(self, run: Run, tried: list[Leaning], trials: int) -> Leaning | None:
+        """What the fit leans on, found in a race."""
+        if not trials:
+            return None
+        problems, empty = run.take(trials), Head.empty(run.host.decoding.states, self.reach)
 
-    def _start(
-        self, host: Host, trials: Problems, shape: HeadShape, denoiser: Denoiser, notes: dict[str, str]
-    ) -> Policy:
-        """The policy to branch under first: the host's order, or what it is better to lean on."""
-        nothing, cost = Head(shape, support=len(trials)), Cost()
+        def play(leaning: Leaning | None, rows: slice) -> Tensor:
+            return run.rewards(self._order(run, empty, leaning, 0.0), problems[rows])
 
-        def play(leaning: Leaning | None, part: slice) -> Tensor:
-            nonlocal cost
-            reward, spent = self._played(host, trials[part], self._leant(host, nothing, leaning), denoiser)
-            cost += spent
-            return reward
+        return race(tried, play, trials)
 
-        width = positions_a_step(host, self.branching.width)
-        leaning = race(leanings(shape, width, self.worths), play, len(trials))
-        leant = {} if leaning is None else {"leaning": str(leaning)}
-        return self._leant(host, nothing, leaning).policy(**notes, **leant, rounds="0", **cost.notes())
-
-    def _leant(self, host: Host, head: Head, leaning: Leaning | None, guidance: float = 0.0) -> Order:
-        """The order of a head at a guidance, on top of what the fit leans on.
+    def _order(self, run: Run, head: Head, leaning: Leaning | None, strength: float) -> Order:
+        """The order of a head at a strength, on top of what the fit leans on.
 
         Guidance times the head's value is all that an order adds, so the leaning is put into the head.
         """
+        guidance = strength
         if leaning is not None:
-            head, value = copy.deepcopy(head), head.linear.weight.double()
-            guidance, scale = (guidance, 1.0) if guidance > 0 else (1.0, 0.0)
-            worth = leaning.weight(head.shape).to(value.device)
-            head.linear.weight.data.copy_(value * scale + worth / guidance)
+            guidance, scale = (strength, 1.0) if strength > 0 else (1.0, 0.0)
+            weight = head.weight.double() * scale + leaning.weight(head.aux, head.reach) / guidance
+            head = Head(weight.float(), head.aux, head.reach, head.support)
+        own = run.host.decoding.signal
         return Order(
-            aux=host.aux_states,
+            aux=run.host.decoding.states,
             guidance=guidance,
-            signal=self.signal,
-            reward_range=host.reward_range,
+            ready=1,
+            signal=self.signal if own.name == "confidence" else own,
+            reward_range=run.host.reward_range,
             head=head,
         )
 
-    def _played(self, host: Host, problems: Problems, order: Order, denoiser: Denoiser) -> tuple[Tensor, Cost]:
-        """[N] float64 rewards under an order, and what they took."""
-        width, rows = self.branching.width, self.branching.rows
-        parts = batches(host, problems, order, budget=width, rows=rows, denoiser=denoiser)
-        rollout = Rollout.joined([part for _, part in parts])
-        return rollout.reward.double(), Cost(rollouts=len(problems), calls=int(rollout.nfe.sum()))
 
-    def _best(
-        self, host: Host, trials: Problems, taught: Taught, leaning: Leaning | None, denoiser: Denoiser
-    ) -> tuple[Order, Cost]:
-        """The order to branch under next, and what it took to find it."""
-        rewards, cost = {}, Cost()
-        for guidance in (0.0, *self._strengths(taught.spread)):
-            order = self._leant(host, taught.head, leaning, guidance)
-            rewards[guidance], spent = self._played(host, trials, order, denoiser)
-            cost += spent
-        return self._leant(host, taught.head, leaning, cautious(rewards)), cost
+class _Pool:
+    """All branches of a fit so far, and what they cost."""
 
+    def __init__(self, run: Run, branching: Branching):
+        self.run, self.branching = run, branching
+        self.parts: list[Branches] = []
+        self._problems = self._calls = 0
 
-def cautious(rewards: dict[float, Tensor]) -> float:
-    """The smallest guidance above 0 whose mean reward is within one standard error of the best; 0 where none is.
+    @property
+    def branches(self) -> Branches:
+        """All of them."""
+        return Branches.joined(self.parts)
 
-    On a few hundred problems a strong one can look best by chance, and branch at states that no good order visits.
+    @property
+    def width(self) -> float:
+        """Positions that were asked for a step, on average."""
+        return float(self.branches.sight.budget.double().mean())
 
-    Args:
-        rewards: [trials] of every guidance, on the same problems.
-    """
-    best = max(rewards.values(), key=lambda reward: float(reward.mean()))
+    @property
+    def device(self) -> torch.device:
+        """Where regressions are worked out."""
+        return self.run.take(0).canvas.device
 
-    def close(reward: Tensor) -> bool:
-        lead = best - reward
-        return bool(lead.mean() <= lead.std(correction=0) * len(lead) ** -0.5)
+    def collect(self, order: Order, turn: int, calls: float) -> None:
+        """Branch at as many problems as these calls pay for; the first few tell what one costs."""
+        if not self.parts:
+            self._branch(order, turn, _FIRST)
+            calls -= self._calls
+        self._branch(order, turn, int(calls * self._problems / max(1, self._calls)))
 
-    return min((guidance for guidance, reward in rewards.items() if guidance > 0 and close(reward)), default=0.0)
-
-
-def _kept(file: Path, notes: dict[str, str]) -> Branches | None:
-    """The branches of a round, if their file is there."""
-    if not file.is_file():
-        return None
-    branches, header = Branches.load(file)
-    check_same_fit(file, header, notes)
-    return branches
+    def _branch(self, order: Order, turn: int, problems: int) -> None:
+        if problems > 0:
+            before = self.run.cost.calls
+            self.parts.append(self.run.branches(order, self.run.take(problems), self.branching, turn))
+            self._problems += problems
+            self._calls += self.run.cost.calls - before

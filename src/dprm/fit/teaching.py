@@ -19,8 +19,9 @@ from torch import Tensor
 
 from dprm.fit.branches import Branches
 from dprm.fit.ridge import ridge
-from dprm.order.basis import echoes
-from dprm.order.head import Head, HeadShape
+from dprm.host.host import Host
+from dprm.order.features import echoes
+from dprm.order.head import Head
 
 # States whose features are worked out at a time.
 _ROWS = 1024
@@ -30,45 +31,49 @@ class Taught(NamedTuple):
     """A head and what is known of it.
 
     Attributes:
+        head: scaled so that the differences it predicts have root mean square 1; a guidance is then in log odds.
         explained: squared correlation with the differences of problems it was not fitted on, see `ridge`.
-        spread: root mean square of the differences that it predicts, in units of the reward; the less evidence, the
-            smaller.
     """
 
     head: Head
     explained: float
-    spread: float
 
 
 @torch.no_grad()
-def teach(branches: Branches, shape: HeadShape, device: torch.device | str = "cpu") -> Taught:
+def teach(host: Host, branches: Branches, reach: int, device: torch.device | str = "cpu") -> Taught:
     """The linear head of these branches; one that is all 0 where nothing is learned about other problems."""
-    head = Head(shape, support=int(branches.kept.sum())).to(device).requires_grad_(False).eval()
-    if not head.support:
-        return Taught(head, 0.0, 0.0)
-    group = branches.group.unsqueeze(1).expand_as(branches.kept)[branches.kept]
-    phi = _differences(head, branches, device)
-    phi[:, torch.tensor(echoes(shape.aux, shape.reach, int(branches.sight.budget.max())), device=device)] = 0.0
-    found = ridge(phi, branches.gain[branches.kept].to(device), group.to(device))
-    head.linear.weight.copy_(found.weight)
-    return Taught(head, found.explained, _rms(head.linear(phi)))
+    empty = Head.empty(host.decoding.states, reach, branches.count)
+    if not branches.count:
+        return Taught(empty, 0.0)
+    group = branches.group.unsqueeze(1).expand_as(branches.tried)[branches.tried]
+    phi = _differences(empty, branches, device)
+    echoing = echoes(empty.aux, reach, int(branches.sight.budget.max()))
+    phi[:, torch.tensor(echoing, device=device)] = 0.0
+    gain = branches.gain(host)[branches.tried]
+    result = ridge(phi, gain.to(device), group.to(device))
+    spread = _rms(phi.double() @ result.weight.to(phi.device))
+    weight = result.weight / spread if spread > 0 else result.weight
+    return Taught(Head(weight.float().cpu(), empty.aux, reach, branches.count), result.explained)
 
 
 @torch.no_grad()
-def spread(head: Head, branches: Branches, device: torch.device | str = "cpu") -> float:
-    """Root mean square of the differences that a head predicts for these branches."""
-    return _rms(head.linear(_differences(head, branches, device)))
+def scaled(head: Head, branches: Branches, device: torch.device | str = "cpu") -> Head:
+    """The same head, scaled so that the differences it predicts for these branches have root mean square 1."""
+    spread = _rms(_differences(head, branches, device).double() @ head.weight.double().to(device))
+    return Head(
+        (head.weight.double() / spread).float() if spread > 0 else head.weight, head.aux, head.reach, head.support
+    )
 
 
 def _differences(head: Head, branches: Branches, device: torch.device | str) -> Tensor:
     """[N,F]: the features of every alternative less those of the choice that it took the place of."""
     features = []
     for start in range(0, len(branches), _ROWS):
-        part = branches[slice(start, start + _ROWS)].to(device)
-        places = torch.cat([part.native.unsqueeze(1), part.alternative], dim=1)
-        phi = head.features(part.sight)
-        near = phi.gather(1, places.unsqueeze(2).expand(-1, -1, phi.shape[2]))
-        features.append((near[:, 1:] - near[:, :1])[part.kept])
+        states = branches[slice(start, start + _ROWS)].to(device)
+        positions = torch.cat([states.native.unsqueeze(1), states.alternative], dim=1)
+        phi = head.features(states.sight)
+        near = phi.gather(1, positions.unsqueeze(2).expand(-1, -1, phi.shape[2]))
+        features.append((near[:, 1:] - near[:, :1])[states.tried])
     return torch.cat(features)
 
 

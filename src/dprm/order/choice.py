@@ -157,6 +157,12 @@ class Choice:
         """[B,L] bool, the positions there were to choose from."""
         return self._decision.candidates
 
+    @property
+    def budget(self) -> Tensor:
+        """[B] int64, how many positions were asked for."""
+        asked = self._decision.budget
+        return asked if isinstance(asked, Tensor) else torch.full_like(self.mask[:, 0], asked, dtype=torch.int64)
+
     @cached_property
     def kept(self) -> Tensor:
         return self._picks.kept_flags()

@@ -206,6 +206,11 @@ class Order:
             self._heads[device] = self.head.to(device)
         return self._heads[device]
 
+    @property
+    def draws(self) -> bool:
+        """Whether what it selects depends on random numbers."""
+        return self.rule != "top_m" or self.signal.needs_noise
+
     # ---- learning ---------------------------------------------------------------------------------------------------
 
     def observe(self, chosen: Creditable | Iterable[Creditable], reward: Tensor, group: Tensor | None = None) -> None:
