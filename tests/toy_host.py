@@ -7,7 +7,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from dprm.decode import Decoding
 from dprm.host.host import Host, Problems
+from dprm.host.metrics import Metric
 from dprm.theory import myopic
 
 CHAIN = myopic(beta=2.0)
@@ -17,9 +19,10 @@ class ToyHost(Host):
     """Every problem is the same four bits; confidence earns 0, another beginning 1."""
 
     name, domain, ordered = "toy", "four bits", "positions"
-    mask_id = CHAIN.vocab
+    decoding = Decoding(mask_id=CHAIN.vocab)
+    metrics = (Metric("reward"),)
 
-    def denoiser(self):
+    def model(self):
         return CHAIN.denoiser()
 
     def problems(self, split: str, count: int, seed: int = 0) -> Problems:
@@ -27,7 +30,7 @@ class ToyHost(Host):
         canvas = torch.full((count, CHAIN.length), CHAIN.vocab)
         return Problems(canvas, torch.arange(count) + first, list(range(count)))
 
-    def reward(self, problems: Problems, tokens: Tensor) -> Tensor:
+    def judge(self, problems: Problems, tokens: Tensor) -> Tensor:
         return CHAIN.reward_of(tokens)
 
     def read_problems(self, path: Path) -> tuple[Problems, list[str]]:

@@ -12,43 +12,62 @@ from typing import Any
 import numpy
 import torch
 
+from dprm.evaluate.outcomes import Outcomes, beside
 from dprm.evaluate.replays import Parting, Replays
+from dprm.host.metrics import HELD_OUT, SET, Metric, Preference
 from dprm.order.files import write_whole
 
-SCHEMA = 1
+KIND = "comparison"
+SCHEMA = 2
 
 
 @dataclass
-class Arm:
-    """One order in a comparison.
+class Estimate:
+    """The mean of one quantity under one arm, and its difference to the reference.
 
     Attributes:
-        mean, low, high: mean reward and its interval. solved: share of problems with full reward.
-        delta, delta_low, delta_high: paired difference to the reference order; None for the reference itself.
-        nfe: mean model calls a problem. changed: share of decisions that were not the host's own.
-        ready: share of decisions in ready cells. gate: mean gate of the decisions.
-        seconds: mean seconds a problem. policy: digest of the policy, if there is one.
-        differs: share of problems whose final output is not exactly that of the reference.
-        guidance: strength of the policy's correction. fit: what the policy says of its fit, its cost among it.
-        ablates: the arm that this one takes something away from; gap, gap_low, gap_high: paired, that arm minus this.
-        diagnostics: see `evaluate.diagnostics`.
+        mean, low, high: over problems, with its 95 % interval; a metric of the set has one over several decode seeds.
+        delta, delta_low, delta_high: the difference; None for the reference itself.
+        spread: standard deviation of the mean between decode seeds; None for one seed.
     """
 
     mean: float
-    low: float
-    high: float
-    solved: float
-    delta: float | None
-    delta_low: float | None
-    delta_high: float | None
+    low: float | None = None
+    high: float | None = None
+    delta: float | None = None
+    delta_low: float | None = None
+    delta_high: float | None = None
+    spread: float | None = None
+
+
+@dataclass(kw_only=True)
+class Arm(Estimate):
+    """One way of answering in a comparison; its own mean and difference are those of the terminal reward.
+
+    Attributes:
+        metrics: every metric of the host, by name.
+        nfe: mean model calls a problem. calls: the same by kind.
+        seconds: mean seconds a problem. time_ratio: of them to the reference's.
+        changed: share of decisions that were not the host's own.
+        ready: share of decisions in ready cells. gate: mean gate of the decisions.
+        policy: digest of the policy, if there is one. guidance: strength of its correction.
+        differs: share of problems whose final output is not exactly that of the reference.
+        fit: what the policy says of its fit, its cost among it; or which control the arm is.
+        ablates: the arm that this one takes something away from; gap, gap_low, gap_high: that arm minus this one.
+        diagnostics: see `evaluate.diagnostics`.
+    """
+
+    metrics: dict[str, Estimate] = field(default_factory=dict)
     nfe: float
-    changed: float
-    ready: float
-    gate: float
-    seconds: float
+    calls: dict[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+    time_ratio: float | None = None
+    changed: float = 0.0
+    ready: float = 0.0
+    gate: float = 0.0
     policy: str | None = None
-    differs: float | None = None
     guidance: float | None = None
+    differs: float | None = None
     fit: dict[str, str] = field(default_factory=dict)
     ablates: str | None = None
     gap: float | None = None
@@ -56,37 +75,74 @@ class Arm:
     gap_high: float | None = None
     diagnostics: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def solved(self) -> float | None:
+        """The mean of the metric "solved", where the host has one."""
+        return self.metrics["solved"].mean if "solved" in self.metrics else None
 
-@dataclass
+    @classmethod
+    def read(cls, data: dict[str, Any]) -> Arm:
+        """From the JSON of a card."""
+        return cls(**{**data, "metrics": {name: Estimate(**entry) for name, entry in data["metrics"].items()}})
+
+
+@dataclass(kw_only=True)
 class Card:
-    """A comparison of orders on one host, paired on the same problems at the same budget.
+    """A comparison of several ways to answer the same problems of one host.
 
     Attributes:
-        device: where the model ran. verdict: what `evaluate.verdict` says of the card.
-        replays, partings: where the orders part, see `evaluate.replays`; cards without them are read too.
+        variant: the difficulty of the problems, or whatever else `Host.at` chose; empty for the host as it is.
+        split: where the problems come from. problems: their digest. count: how many; groups: how many of them are
+            independent, where some belong together.
+        decoding: the host's own decoding in words, by field; `count` is its count rule.
+        metrics, preference: what answers are judged by, and how it makes the reward.
+        paired: answers to the same problem were compared.
+        seeds: of the decodings; the first is also that of the intervals.
+        reference: the arm that the others are compared with.
+        device: where the model ran. weights: digest of the model. command: what makes this card.
+        verdict: what `evaluate.verdict` says of the card.
+        replays, partings: where the orders part, see `evaluate.replays`.
     """
 
     host: str
+    variant: str = ""
     split: str
     problems: str
     count: int
-    budget: str
-    reference: str
-    seed: int
+    groups: int
+    decoding: dict[str, str]
+    metrics: list[Metric]
+    preference: Preference = field(default_factory=Preference)
+    paired: bool = True
+    seeds: list[int]
     resamples: int
+    reference: str
     arms: dict[str, Arm]
-    command: str
-    weights: str | None = None
-    device: str | None = None
+    command: str = ""
+    weights: str = ""
+    device: str = ""
     verdict: dict[str, Any] | None = None
     notes: dict[str, Any] = field(default_factory=dict)
     replays: Replays | None = None
     partings: dict[str, Parting] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=lambda: versions())
+    kind: str = KIND
     schema: int = SCHEMA
 
-    def save(self, path: Path) -> None:
-        """Write the card, whole or not at all."""
+    @property
+    def budget(self) -> str:
+        """The count rule: positions a step, where it is a number."""
+        return self.decoding["count"]
+
+    @property
+    def judged(self) -> list[Metric]:
+        """The metrics of single answers, in the order of the columns of `Outcomes.scores`."""
+        return [metric for metric in self.metrics if metric.role != SET]
+
+    def save(self, path: Path, outcomes: Outcomes | None = None) -> None:
+        """Write the card, whole or not at all, and beside it the outcomes that its intervals come from."""
+        if outcomes is not None:
+            outcomes.save(beside(path))
         write_whole(path, (self.to_json() + "\n").encode())
 
     def to_json(self) -> str:
@@ -98,14 +154,51 @@ class Card:
         """Read a card; ValueError says what is wrong with any other file."""
         try:
             data = json.loads(path.read_text())
-            if data.get("schema") != SCHEMA:
-                raise ValueError(f"schema {data.get('schema')!r}, expected {SCHEMA}")
-            arms = {name: Arm(**arm) for name, arm in data["arms"].items()}
+            if data.get("schema") == 1 and "kind" not in data:
+                data = _from_first_schema(data)
+            if (data.get("kind"), data.get("schema")) != (KIND, SCHEMA):
+                raise ValueError(f"kind {data.get('kind')!r} of schema {data.get('schema')!r}: expected {KIND} {SCHEMA}")
+            metrics = [Metric(entry["name"], tuple(entry["range"]), entry["role"]) for entry in data["metrics"]]
+            arms = {name: Arm.read(arm) for name, arm in data["arms"].items()}
             replays = Replays.read(data["replays"]) if data.get("replays") else None
             partings = {name: Parting(**parting) for name, parting in data.get("partings", {}).items()}
-            return cls(**{**data, "arms": arms, "replays": replays, "partings": partings})
+            preference = Preference(**data["preference"])
+            parts = {"metrics": metrics, "preference": preference, "arms": arms}
+            return cls(**{**data, **parts, "replays": replays, "partings": partings})
         except (json.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(f"{path} is not a result card: {error}") from error
+
+
+def _from_first_schema(data: dict[str, Any]) -> dict[str, Any]:
+    """The JSON of schema 1 as it would be written now: one reward, one share solved, one decode seed."""
+    solved = Metric("solved", role=HELD_OUT)
+    reference = data["arms"][data["reference"]]
+    arms = {}
+    for name, arm in data["arms"].items():
+        share = {"mean": arm["solved"]}
+        calls = {"calls": {"denoiser": arm["nfe"]}, "time_ratio": arm["seconds"] / max(reference["seconds"], 1e-12)}
+        rest = {field: value for field, value in arm.items() if field != "solved"}
+        arms[name] = {**rest, **calls, "metrics": {"reward": _reward(arm), "solved": share}}
+    notes = dict(data.get("notes", {}))
+    changed = {
+        "variant": notes.pop("difficulty", ""),
+        "groups": data["count"],
+        "decoding": {"count": data["budget"]},
+        "metrics": [asdict(Metric("reward")), asdict(solved)],
+        "preference": {},
+        "seeds": [data["seed"]],
+        "arms": arms,
+        "weights": data.get("weights") or "",
+        "device": data.get("device") or "",
+        "notes": notes,
+        "kind": KIND,
+        "schema": SCHEMA,
+    }
+    return {name: value for name, value in {**data, **changed}.items() if name not in ("budget", "seed")}
+
+
+def _reward(arm: dict[str, Any]) -> dict[str, Any]:
+    return {name: arm[name] for name in ("mean", "low", "high", "delta", "delta_low", "delta_high")}
 
 
 def versions() -> dict[str, str]:

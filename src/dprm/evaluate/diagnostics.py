@@ -3,6 +3,7 @@
     selections            how often each confidence bin is selected, early and late, and at which cross-entropy
     agreement             the same against known answers
     residual_coverage     how much of what is selected, bin by bin, lies in cells without enough evidence
+    settled_share         how much of a table's evidence is for values larger than they can be off
     terminal_sensitivity  whether different orders end in different outputs, compared exactly
 
 Low-confidence bins are the residual region: what a confidence order leaves for last, or never sees in time.
@@ -18,9 +19,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dprm.fit.tracking import DELTA
 from dprm.host.rollout import Rollout
-from dprm.order import Order
 from dprm.order.checks import check_count, check_number
+from dprm.order.order import Order
+from dprm.order.stats import Stats
+from dprm.order.values import Table, radius
 
 # The paper's residual region, bins 0 to 5 of 16, as a confidence; and where its late phase begins.
 LOW, LATE = 6 / 16, 0.5
@@ -148,9 +152,16 @@ def residual_coverage(rollout: Rollout, order: Order, low: float = LOW) -> Cover
     return Coverage(unready / count, float(unready[:few].sum() / count[:few].sum()))
 
 
-def differing(one: Rollout, other: Rollout) -> Tensor:
+def settled_share(stats: Stats, table: Table) -> float:
+    """Share of a table's evidence that lies in cells whose value is larger than its radius (δ = DELTA)."""
+    events = stats.sums[0]
+    settled = table.value.abs() > radius(stats, DELTA)
+    return float(events[settled].sum() / events.sum().clamp(min=1e-300))
+
+
+def differing(rollout: Rollout, other: Rollout) -> Tensor:
     """[N] bool: the problems whose outputs are not exactly the same."""
-    return (one.tokens != other.tokens).any(1)
+    return (rollout.tokens != other.tokens).any(1)
 
 
 def terminal_sensitivity(rollouts: Mapping[str, Rollout]) -> Sensitivity:
@@ -159,10 +170,10 @@ def terminal_sensitivity(rollouts: Mapping[str, Rollout]) -> Sensitivity:
     if not outputs:
         raise ValueError("rollouts is empty: expected one for every order")
     distinct = torch.zeros(len(outputs[0].tokens), dtype=torch.float64)
-    for index, one in enumerate(outputs):
+    for index, rollout in enumerate(outputs):
         fresh = torch.ones(len(distinct), dtype=torch.bool)
         for earlier in outputs[:index]:
-            fresh &= differing(one, earlier)
+            fresh &= differing(rollout, earlier)
         distinct += fresh
     return Sensitivity(float((distinct == 1).double().mean()), float(distinct.mean()))
 

@@ -1,71 +1,81 @@
-"""From rollouts to the arms of a card: means, paired differences, what was changed, trusted and selected."""
+"""From rollouts to the arms of a card: what was called, changed, trusted and selected. What it earned is in `estimates`.
+
+Numbers are taken over all decode seeds together.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
-from dprm.evaluate.bootstrap import mean_interval, paired_interval
-from dprm.evaluate.card import Arm
-from dprm.evaluate.diagnostics import differing, residual_coverage, selections
+import torch
+
+from dprm.evaluate.bootstrap import spread, student_interval
+from dprm.evaluate.card import Arm, Estimate
+from dprm.evaluate.diagnostics import differing, residual_coverage, selections, settled_share
+from dprm.host.host import Host, Problems
+from dprm.host.metrics import SET
 from dprm.host.rollout import Rollout
-from dprm.order import Order
+from dprm.order.order import Order
 
 
-def measure(
-    found: dict[str, Rollout],
-    orders: dict[str, Order],
-    reference: str,
-    solved_at: float = 1.0,
-    *,
-    fits: dict[str, dict[str, str]] | None = None,
-    ablates: dict[str, str] | None = None,
-    resamples: int = 5000,
-    seed: int = 0,
-) -> dict[str, Arm]:
-    """One arm for every rollout, paired to the reference.
+def measured(rollouts: Sequence[Rollout], control: Sequence[Rollout], order: Order | None) -> Arm:
+    """An arm that does not know yet what it earned.
 
     Args:
-        found: rollouts of the same problems. orders: those behind them; a control may have none.
-        fits: for learned orders, what their policies say of their fit. ablates: for ablations, the arm they are of.
+        rollouts: one a decode seed. control: those of the reference; the same ones for the reference itself.
+        order: what decoded; None where it was another way of answering.
     """
-    arms = {}
-    for name, rollout in found.items():
-        arm = _arm(rollout, None if name == reference else found[reference], solved_at, resamples, seed)
-        arm.fit = (fits or {}).get(name, {})
-        if name in orders:
-            _add_order(arm, orders[name], rollout)
-        if ablates and name in ablates:
-            whole = paired_interval(found[ablates[name]].reward, rollout.reward, resamples, seed=seed)
-            arm.ablates, (arm.gap, arm.gap_low, arm.gap_high) = ablates[name], whole
-        arms[name] = arm
-    return arms
-
-
-def _arm(rollout: Rollout, control: Rollout | None, solved_at: float, resamples: int, seed: int) -> Arm:
-    mean = mean_interval(rollout.reward, resamples, seed=seed)
-    paired: dict[str, Any] = dict.fromkeys(("delta", "delta_low", "delta_high"))
-    if control is not None:
-        paired = dict(zip(paired, paired_interval(rollout.reward, control.reward, resamples, seed=seed)))
-        paired["differs"] = float(differing(rollout, control).double().mean())
-    return Arm(
-        mean=mean.estimate,
-        low=mean.low,
-        high=mean.high,
-        solved=float((rollout.reward >= solved_at).double().mean()),
-        nfe=float(rollout.nfe.double().mean()),
-        changed=float(rollout.changed.sum() / rollout.decisions.sum().clamp(min=1)),
-        ready=float(rollout.ready.sum() / rollout.picks.sum().clamp(min=1)),
-        gate=float(rollout.gate.sum() / rollout.picks.sum().clamp(min=1)),
-        seconds=float(rollout.seconds.double().mean()),
-        diagnostics=selections(rollout).facts(),
-        **paired,
+    whole = Rollout.joined(rollouts)
+    picks = whole.picks.sum().clamp(min=1)
+    seconds, usual = (float(each.seconds.double().mean()) for each in (whole, Rollout.joined(control)))
+    arm = Arm(
+        mean=float("nan"),
+        nfe=float(whole.nfe.double().mean()),
+        calls={kind: float(column.double().mean()) for kind, column in whole.calls.items()},
+        seconds=seconds,
+        time_ratio=seconds / usual if usual > 0 else None,
+        changed=float(whole.changed.sum() / whole.decisions.sum().clamp(min=1)),
+        ready=float(whole.ready.sum() / picks),
+        gate=float(whole.gate.sum() / picks),
+        diagnostics=selections(whole).facts(),
     )
+    if rollouts is not control:
+        different = torch.cat([differing(rollout, other) for rollout, other in zip(rollouts, control, strict=True)])
+        arm.differs = float(different.double().mean())
+    if order is not None:
+        _add_policy(arm, order, whole)
+    return arm
 
 
-def _add_order(arm: Arm, order: Order, rollout: Rollout) -> None:
+def _add_policy(arm: Arm, order: Order, rollout: Rollout) -> None:
     """What only the order knows."""
-    known = bool((order.table().support > 0).any())
-    if order.stats is not None or known:
+    supported = bool((order.table().support > 0).any())
+    if supported or order.stats is not None or order.head is not None:
         arm.policy, arm.guidance = order.policy().digest, order.guidance
-    if known:
+    if supported:
         arm.diagnostics |= residual_coverage(rollout, order).facts()
+    if order.stats is not None:
+        arm.diagnostics["settled"] = settled_share(order.stats, order.table())
+
+
+def set_estimates(
+    host: Host, problems: Problems, rollouts: Sequence[Rollout], control: Sequence[Rollout]
+) -> dict[str, Estimate]:
+    """The metrics of all outputs together, by name; with intervals over the decode seeds where there are several."""
+    names = [metric.name for metric in host.metrics if metric.role == SET]
+    if not names:
+        return {}
+    own, other = (
+        [host.judge_set(problems, rollout.tokens) for rollout in seeds] for seeds in (rollouts, control)
+    )
+    estimates = {}
+    for name in names:
+        values = torch.tensor([judged[name] for judged in own], dtype=torch.float64)
+        usual = torch.tensor([judged[name] for judged in other], dtype=torch.float64)
+        several = len(values) > 1
+        mean = student_interval(values) if several else (float(values), None, None)
+        delta = (None, None, None)
+        if rollouts is not control:
+            delta = student_interval(values - usual) if several else (float(values - usual), None, None)
+        estimates[name] = Estimate(*mean, *delta, spread(values))
+    return estimates

@@ -7,13 +7,14 @@ Shapes: N problems, L positions.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from dprm.evaluate.diagnostics import differing
 from dprm.host.host import Host
 from dprm.host.rollout import Rollout
 
@@ -92,45 +93,52 @@ class Parting:
     moved: list[str]
 
 
-def replays(host: Host, found: dict[str, Rollout], reference: str) -> Replays | None:
-    """Recordings of the problems that `telling` finds, as many as there is room for; None where there is none."""
-    names = [reference, *(name for name in found if name != reference)]
+def replays(host: Host, rollouts: Mapping[str, Rollout], reference: str) -> Replays | None:
+    """Recordings of the problems that `telling` names, as many as there is room for; None where there is none."""
+    names = [reference, *(name for name in rollouts if name != reference)]
+    rewards = {name: host.reward(rollout.scores) for name, rollout in rollouts.items()}
     problems: list[dict[str, Recording]] = []
-    used: set[int] = set()
+    tokens: set[int] = set()
     room = ROOM
-    for row in telling(found, reference):
-        problem = {name: _recorded(found[name], row) for name in names}
+    for row in telling(rollouts, rewards, reference):
+        problem = {name: _recording(rollouts[name], float(rewards[name][row]), row) for name in names}
         room -= sum(len(run.tokens) + len(run.steps) + len(run.confidence) for run in problem.values())
         if room < 0:
             break
         problems.append(problem)
-        used |= {token for name in names for token in found[name].tokens[row].tolist()}
-    shown = {str(token): host.show(token) for token in sorted(used)}
+        tokens |= {token for name in names for token in rollouts[name].tokens[row].tolist()}
+    shown = {str(token): host.show(token) for token in sorted(tokens)}
     return Replays(shown, host.columns, problems) if problems else None
 
 
-def telling(found: dict[str, Rollout], reference: str, count: int = PROBLEMS) -> list[int]:
+def telling(
+    rollouts: Mapping[str, Rollout], rewards: Mapping[str, Tensor], reference: str, count: int = PROBLEMS
+) -> list[int]:
     """The problems worth looking at: where an order earns more than the reference, or less, in turns over the orders.
 
     What is missing is filled up with problems on which the final canvases differ, then with the first ones.
     """
-    control = found[reference]
-    others = [run for name, run in found.items() if name != reference]
+    control = rewards[reference]
+    others = [name for name in rollouts if name != reference]
     queues = [
-        where.nonzero()[:, 0].tolist()
-        for run in others
-        for where in (run.reward > control.reward, run.reward < control.reward)
+        rows.nonzero()[:, 0].tolist()
+        for name in others
+        for rows in (rewards[name] > control, rewards[name] < control)
     ]
     turns = [row for turn in range(count) for queue in queues for row in queue[turn : turn + 1]]
-    differ = [row for run in others for row in (run.tokens != control.tokens).any(1).nonzero()[:count, 0].tolist()]
-    ranked = [*turns, *differ, *range(len(control.reward))]
+    differ = [
+        row
+        for name in others
+        for row in differing(rollouts[name], rollouts[reference]).nonzero()[:count, 0].tolist()
+    ]
+    ranked = [*turns, *differ, *range(len(control))]
     return list(dict.fromkeys(ranked))[:count]
 
 
-def partings(found: dict[str, Rollout], reference: str) -> dict[str, Parting]:
+def partings(rollouts: Mapping[str, Rollout], reference: str) -> dict[str, Parting]:
     """Every other order against the reference."""
-    control = found[reference]
-    return {name: _parting(run, control) for name, run in found.items() if name != reference}
+    control = rollouts[reference]
+    return {name: _parting(rollout, control) for name, rollout in rollouts.items() if name != reference}
 
 
 def first_parting(steps: Tensor, control: Tensor) -> Tensor:
@@ -164,10 +172,10 @@ def _grid(cell: Tensor) -> list[str]:
     return [_line(row) for row in counts.tolist()]
 
 
-def _recorded(run: Rollout, row: int) -> Recording:
+def _recording(run: Rollout, reward: float, row: int) -> Recording:
     thousandths = (run.confidence[row] * 1000).round().tolist()
     return Recording(
-        reward=round(float(run.reward[row]), 6),
+        reward=round(reward, 6),
         tokens=_line(run.tokens[row].tolist()),
         steps=_line(run.step_map[row].tolist()),
         confidence=_line("-" if value != value else int(value) for value in thousandths),

@@ -1,7 +1,7 @@
-"""Fits that differ in nothing but their seed: every one is analysed by itself, then their average.
+"""Fits that differ in nothing but their seed, taken together.
 
-One fit may be lucky. What an estimator gains is the average over its seeds, and how much one fit can differ from it
-shows in the single numbers.
+One fit may be lucky. What an estimator gains is the average over its seeds; how much one fit can differ from it is
+their spread. All seeds have the same problems and the same control, so problems are resampled once for all of them.
 """
 
 from __future__ import annotations
@@ -11,23 +11,25 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from dprm.evaluate.bootstrap import seeds_interval
 from dprm.fit.cost import SAME_PRICE, Cost
-from dprm.host.rollout import Rollout
 
 _SEED = re.compile(r"\bseed=-?\d+")
+# What fits of one kind have in common.
+_SHARED = ("host", "variant", "count", "temperature", "preference", "model", "estimator")
 
 
 def same_but_for_seed(fits: Mapping[str, Mapping[str, str]]) -> list[list[str]]:
-    """Groups of at least two fits, by name, that share host, estimator, setting but for the seed, and price."""
+    """Groups of at least two fits, by name, that share what they were fitted for, their setting, and their price."""
     groups: dict[tuple[str, ...], list[list[str]]] = {}
-    paths = {name: Cost.of_notes(dict(notes)).paths for name, notes in fits.items() if "setting" in notes}
-    for name in sorted(paths, key=lambda name: paths[name]):
+    calls = {name: Cost.of_notes(dict(notes)).calls for name, notes in fits.items() if "setting" in notes}
+    for name in sorted(calls, key=lambda name: calls[name]):
         notes = fits[name]
-        shared = notes.get("host", ""), notes.get("estimator", ""), _SEED.sub("seed", notes["setting"])
+        shared = (*(notes.get(note, "") for note in _SHARED), _SEED.sub("seed", notes["setting"]))
         prices = groups.setdefault(shared, [])
-        if prices and paths[name] <= SAME_PRICE * paths[prices[-1][0]]:
+        if prices and calls[name] <= SAME_PRICE * calls[prices[-1][0]]:
             prices[-1].append(name)
         else:
             prices.append([name])
@@ -35,24 +37,38 @@ def same_but_for_seed(fits: Mapping[str, Mapping[str, str]]) -> list[list[str]]:
 
 
 def averages(
-    found: Mapping[str, Rollout],
+    rewards: Mapping[str, Tensor],
     reference: str,
     fits: Mapping[str, Mapping[str, str]],
+    *,
+    paired: bool = True,
     resamples: int = 5000,
     seed: int = 0,
+    groups: Tensor | None = None,
 ) -> list[dict[str, Any]]:
-    """For the notes of a card: the average difference of every group of seeds to the reference, with its interval."""
-    control = found[reference].reward.double()
+    """For the notes of a card: the average difference of every group of seeds to the reference, and their spread.
+
+    Args:
+        rewards: by arm, [N] of the same problems. fits: by arm, what policies say of their fit.
+        paired: as the host declares. groups: [N], problems that belong together.
+    """
     entries = []
-    for names in same_but_for_seed({name: notes for name, notes in fits.items() if name in found}):
-        differences = torch.stack([found[name].reward.double() - control for name in names])
-        average, _ = seeds_interval(differences, resamples, seed=seed)
-        entry = {"estimator": fits[names[0]]["estimator"], "fits": names}
-        entries.append({**entry, "delta": average.estimate, "low": average.low, "high": average.high})
+    for names in same_but_for_seed({name: notes for name, notes in fits.items() if name in rewards}):
+        average, spread = seeds_interval(
+            torch.stack([rewards[name] for name in names]),
+            rewards[reference],
+            paired=paired,
+            resamples=resamples,
+            seed=seed,
+            groups=groups,
+        )
+        entry = {"estimator": fits[names[0]]["estimator"], "fits": names, "delta": average.estimate}
+        entries.append({**entry, "low": average.low, "high": average.high, "spread": spread})
     return entries
 
 
-def told(entry: Mapping[str, Any], reference: str) -> str:
-    """One of the `averages` in words."""
+def in_words(entry: Mapping[str, Any], reference: str) -> str:
+    """One of the `averages` as a sentence; older cards do not know the spread."""
     interval = f"{entry['delta']:+.3f} [{entry['low']:+.3f}, {entry['high']:+.3f}]"
-    return f"{entry['estimator']}, average of {len(entry['fits'])} seeds: {interval} to {reference}"
+    apart = f", {entry['spread']:.3f} between seeds" if entry.get("spread") is not None else ""
+    return f"{entry['estimator']}, average of {len(entry['fits'])} seeds: {interval} to {reference}{apart}"

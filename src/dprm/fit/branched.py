@@ -39,7 +39,7 @@ class Branched:
         branching: where and how to branch.
         rounds: collections, each on the next problems of the fit split and under the order learned so far.
         phases, bins: of the richest table that is tried. aux: whether its cells know the host's state.
-        beta, ready: of the Order. rule: how it selects.
+        beta, gate: of the Order. rule: how it selects.
     """
 
     branching: Branching = field(default_factory=Branching)
@@ -48,7 +48,7 @@ class Branched:
     bins: int = 16
     aux: bool = True
     beta: float = 1.0
-    ready: float = 64
+    gate: tuple[float, float, float] = (0, 0, 64)
     rule: str = "top_m"
 
     name = "branched"
@@ -70,7 +70,7 @@ class Branched:
             before = order.stats
             order.merge(credited(host, branches, order, order.cells))
             assert order.stats is not None
-            tracking = tracking.then(before, order.stats, self.ready, self.rounds)
+            tracking = tracking.then(before, order.stats, self.gate[2], self.rounds)
             order.step = turn + 1
         explained = transfer(host, branches, order, order.cells)
         grids = ", ".join(f"{' × '.join(map(str, cells.shape))}: {share:+.5f}" for cells, share in shares.items())
@@ -86,7 +86,9 @@ class Branched:
         return Order(
             *cells.shape,
             beta=self.beta,
-            ready=self.ready,
+            warm=self.gate[0],
+            switch=self.gate[1],
+            ready=self.gate[2],
             signal=host.decoding.signal,
             rule=self.rule,
             baseline="none",

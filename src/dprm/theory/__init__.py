@@ -1,15 +1,9 @@
-"""The paper's theory, executable: exactly enumerable chains, and every statement as an experiment.
-
->>> from dprm.theory import myopic
->>> chain = myopic(beta=1.0)
->>> chain.expected_reward(chain.confidence), chain.expected_reward(chain.hard)
-(0.0, 1.0)
-"""
+"""The paper's theory, executable: exactly enumerable chains, and every statement as an experiment."""
 
 from dprm.theory.bucket import BucketTable
 from dprm.theory.chain import Chain
 from dprm.theory.examples import aliased_pair, myopic, null_control, random_chain
-from dprm.theory.shortlist import soft_bon_law
+from dprm.theory.laws import soft_bon_law
 from dprm.theory.statement import Outcome, Statement, statements
 
 __all__ = [

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable
 import numpy as np
 
 from dprm.theory.chain import Candidate, Chain, Policy, State
-from dprm.theory.shortlist import soft_bon_law
+from dprm.theory.laws import soft_bon_law
 
 Cell = tuple[Hashable, ...]
 Context = Callable[[State, int], Hashable]
@@ -61,8 +61,6 @@ class BucketTable:
         gain = {i: self.beta * self.gate(z) * self.value(z) for i, z in cells.items()}
         return np.array([sum(gain[i] for i in A) for A in chain.candidates(state)])
 
-    # Acting -----------------------------------------------------------------------------------------------------
-
     def hard(self, chain: Chain) -> Policy:
         """argmax of log ψ + βηR̂ over the full candidate set (the rule `top_m`)."""
         return lambda state: chain.argmax(chain.log_psi(state) + self.bonus(chain, state))
@@ -71,18 +69,15 @@ class BucketTable:
         """i.i.d. Soft-BoN with table values: explores even while the table is empty."""
         return lambda state: soft_bon_law(chain.q0(state), np.exp(self.bonus(chain, state)), draws)
 
-    # Learning ---------------------------------------------------------------------------------------------------
-
     def fit(self, chain: Chain, policy: Policy) -> None:
         """Infinite on-policy data: every (s, i) selected by `policy`, weighted by its probability."""
-        moment = moment_under(chain, policy)
+        moment = chain.moment(policy)
         for level in chain.occupancy(policy)[:-1]:
             for state, mass in level.items():
-                for A, share in zip(chain.candidates(state), policy(state)):
+                for A, share, future in zip(chain.candidates(state), policy(state), chain.lookahead(moment, state)):
                     if share > 0:
-                        future = sum(p * moment(after) for p, after in chain.branches(state, A))
                         for i in A:
-                            self.add(self.cell(chain, state, i), future, mass * float(share))
+                            self.add(self.cell(chain, state, i), float(future), mass * float(share))
 
     def learn(self, chain: Chain, policy: Policy, trajectories: int, rng: np.random.Generator) -> None:
         """Algorithm 1: run trajectories, credit every revealed position with the terminal reward."""
@@ -103,21 +98,3 @@ def sample_path(chain: Chain, policy: Policy, rng: np.random.Generator) -> tuple
         branches = chain.branches(state, A)
         state = branches[int(rng.choice(len(branches), p=[p for p, _ in branches]))][1]
     return events, state
-
-
-def moment_under(chain: Chain, policy: Policy) -> Callable[[State], float]:
-    """s -> E_policy[exp(βR(X_T)) | S_t = s]; with policy = q0 this is h."""
-    values: dict[State, float] = {}
-
-    def moment(state: State) -> float:
-        if chain.vocab not in state:
-            return float(np.exp(chain.beta * chain.reward[state]))
-        if state not in values:
-            values[state] = sum(
-                float(share) * sum(p * moment(after) for p, after in chain.branches(state, A))
-                for A, share in zip(chain.candidates(state), policy(state))
-                if share > 0
-            )
-        return values[state]
-
-    return moment

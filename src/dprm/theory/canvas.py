@@ -21,13 +21,8 @@ def check_table(name: str, values: np.ndarray) -> np.ndarray:
     if table.ndim < 1 or len(set(table.shape)) != 1:
         raise ValueError(f"{name} must have shape (V,)*L, got {table.shape}")
     length, vocab = table.ndim, table.shape[0]
-    if vocab < 2:
-        raise ValueError(f"a chain needs vocabulary V >= 2, got L={length}, V={vocab}")
-    if (vocab + 1) ** length > MAX_CANVASES:
-        raise ValueError(
-            f"L={length}, V={vocab} has (V+1)^L = {(vocab + 1) ** length} canvases, more than the {MAX_CANVASES} "
-            "that are enumerated; use a shorter sequence or a smaller vocabulary"
-        )
+    if vocab < 2 or (vocab + 1) ** length > MAX_CANVASES:
+        raise ValueError(f"V must be at least 2 and (V+1)^L at most {MAX_CANVASES}, got L={length}, V={vocab}")
     if not np.all(np.isfinite(table)):
         raise ValueError(f"{name} is NaN or infinite at x={np.argwhere(~np.isfinite(table))[0].tolist()}")
     return table
@@ -60,11 +55,9 @@ def check_conditionals(conditionals: Conditionals, length: int, vocab: int) -> n
     """A full table from an array or from a callable canvas -> [L, V]; visible rows are overwritten by one-hots."""
     shape = (vocab + 1,) * length + (length, vocab)
     if callable(conditionals):
-        table = np.empty(shape)
-        for canvas in np.ndindex(*shape[:length]):
-            table[canvas] = np.asarray(conditionals(canvas), dtype=np.float64)
-    else:
-        table = np.array(conditionals, dtype=np.float64)
+        rows = np.stack([conditionals(canvas) for canvas in np.ndindex(*shape[:length])])
+        conditionals = rows.reshape(*shape[:length], *rows.shape[1:])
+    table = np.array(conditionals, dtype=np.float64)
     if table.shape != shape:
         raise ValueError(f"conditionals must have shape (V+1,)*L + (L, V) = {shape}, got {table.shape}")
     for i in range(length):
@@ -74,8 +67,8 @@ def check_conditionals(conditionals: Conditionals, length: int, vocab: int) -> n
         raise ValueError("conditionals must be finite and non-negative")
     gap = np.abs(table.sum(-1) - 1.0)
     if gap.max() > 1e-9:
-        *canvas, i = np.unravel_index(int(gap.argmax()), gap.shape)
-        raise ValueError(f"conditionals must sum to 1 over tokens; canvas {tuple(canvas)}, position {i} does not")
+        worst = np.argwhere(gap == gap.max())[0].tolist()
+        raise ValueError(f"conditionals must sum to 1 over tokens; canvas {worst[:-1]}, position {worst[-1]} does not")
     return table
 
 
@@ -93,8 +86,6 @@ def conditionals_of(joint: np.ndarray) -> np.ndarray:
     for i in range(length):
         rows = np.moveaxis(mass, i, -1)
         total = rows[..., vocab:]
-        block = np.empty((*rows.shape[:-1], vocab + 1, vocab))
-        block[..., :vocab, :] = np.eye(vocab)
-        block[..., vocab, :] = np.where(total > 0, rows[..., :vocab] / np.where(total > 0, total, 1.0), 1.0 / vocab)
-        table[..., i, :] = np.moveaxis(block, -2, i)
-    return table
+        law = np.where(total > 0, rows[..., :vocab] / np.where(total > 0, total, 1.0), 1.0 / vocab)
+        np.moveaxis(table, i, 0)[..., i, :] = law  # whatever is at i itself
+    return check_conditionals(table, length, vocab)

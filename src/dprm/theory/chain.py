@@ -8,7 +8,7 @@ exp(βR): tilt. A policy is any callable s -> law over `candidates(s)`; every me
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cached_property
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dprm.theory.canvas import Conditionals, check_conditionals, check_joint, check_reward, conditionals_of
-from dprm.theory.laws import normalised
-from dprm.theory.shortlist import soft_bon_law
+from dprm.theory.laws import normalised, soft_bon_law
 
 if TYPE_CHECKING:
     import torch
@@ -75,37 +74,22 @@ class Chain:
         else:
             raise ValueError("give joint or conditionals: a chain needs a denoiser")
         self.tokens, self.m, self.beta, self.reward_range = tokens, int(m), float(beta), reward_range
+        self.start: State = (self.vocab,) * self.length  # the fully masked canvas
+        self.steps = -(-self.length // self.m)  # the horizon T = ⌈L/m⌉
         self._custom_psi = psi
         self._confidence_table = self.conditionals.max(-1)
         self._candidates: dict[tuple[int, ...], tuple[Candidate, ...]] = {}
-        self._h: dict[State, float] = {}
-        self._future: dict[State, np.ndarray] = {}
 
     def replace(self, **changes: Any) -> Chain:
         """The same host with some arguments changed, e.g. `chain.replace(beta=4, tokens="sampled")`."""
-        arguments: dict[str, Any] = {
-            "joint": self.joint,
-            "reward": self.reward,
-            "conditionals": None if "joint" in changes else self.conditionals,  # a new joint brings its own
-            "tokens": self.tokens,
-            "m": self.m,
-            "beta": self.beta,
-            "psi": self._custom_psi,
-            "reward_range": self.reward_range,
-        }
+        names = ("joint", "reward", "tokens", "m", "beta", "reward_range")
+        arguments: dict[str, Any] = {name: getattr(self, name) for name in names}
+        arguments["psi"] = self._custom_psi
+        # A new joint brings its own conditionals.
+        arguments["conditionals"] = None if "joint" in changes else self.conditionals
         return Chain(**(arguments | changes))
 
     # Reveals ----------------------------------------------------------------------------------------------------
-
-    @property
-    def start(self) -> State:
-        """The fully masked canvas."""
-        return (self.vocab,) * self.length
-
-    @property
-    def steps(self) -> int:
-        """Horizon T = ⌈L/m⌉."""
-        return -(-self.length // self.m)
 
     def masked(self, state: State) -> tuple[int, ...]:
         """M(s): the masked positions."""
@@ -200,46 +184,47 @@ class Chain:
         """E[R(X_T)] under a policy."""
         return float(np.sum(self.terminal_law(policy) * self.reward))
 
-    def best_order(self) -> float:
-        """The largest E[R(X_T)] any order can reach, by dynamic programming."""
-        return self._extreme(max)
+    # Backward recursions ----------------------------------------------------------------------------------------
 
-    def worst_order(self) -> float:
-        """The smallest E[R(X_T)] an order can fall to."""
-        return self._extreme(min)
-
-    def _extreme(self, choose: Callable[[Iterable[float]], float]) -> float:
+    def backward(self, terminal: np.ndarray, combine: Callable[[State, np.ndarray], float]) -> Callable[[State], float]:
+        """s -> v(s) with v = terminal on full canvases and v(s) = combine(s, [E v(s^A) per candidate A]) elsewhere."""
         values: dict[State, float] = {}
 
         def value(state: State) -> float:
             if self.vocab not in state:
-                return float(self.reward[state])
+                return float(terminal[state])
             if state not in values:
-                values[state] = choose(
-                    sum(p * value(after) for p, after in self.branches(state, A)) for A in self.candidates(state)
-                )
+                values[state] = float(combine(state, self.lookahead(value, state)))
             return values[state]
 
-        return value(self.start)
+        return value
+
+    def lookahead(self, value: Callable[[State], float], state: State) -> np.ndarray:
+        """E[v(s^A)] per candidate; the expectation is over the host's tokens."""
+        return np.array([sum(p * value(after) for p, after in self.branches(state, A)) for A in self.candidates(state)])
+
+    def best_order(self) -> float:
+        """The largest E[R(X_T)] any order can reach."""
+        return self.backward(self.reward, lambda state, values: values.max())(self.start)
+
+    def worst_order(self) -> float:
+        """The smallest E[R(X_T)] an order can fall to."""
+        return self.backward(self.reward, lambda state, values: values.min())(self.start)
+
+    def moment(self, policy: Policy) -> Callable[[State], float]:
+        """s -> E_policy[exp(βR(X_T)) | S_t = s]."""
+        return self.backward(np.exp(self.beta * self.reward), lambda state, future: policy(state) @ future)
 
     # The Doob transform -----------------------------------------------------------------------------------------
 
-    def h(self, state: State) -> float:
+    @cached_property
+    def h(self) -> Callable[[State], float]:
         """h(s) = E_{q0}[exp(βR(X_T)) | S_t = s], by h(s) = Σ_A q0(A|s) E[h(s^A)] and h = exp(βR) on full canvases."""
-        if state not in self._h:
-            if self.vocab not in state:
-                self._h[state] = float(np.exp(self.beta * self.reward[state]))
-            else:
-                self._h[state] = float(self.q0(state) @ self.future(state))
-        return self._h[state]
+        return self.moment(self.q0)
 
     def future(self, state: State) -> np.ndarray:
-        """exp(βR*(A; s)) = E[h(s^A)] per candidate; the expectation is over the host's tokens."""
-        if state not in self._future:
-            self._future[state] = np.array(
-                [sum(p * self.h(after) for p, after in self.branches(state, A)) for A in self.candidates(state)]
-            )
-        return self._future[state]
+        """exp(βR*(A; s)) = E[h(s^A)] per candidate."""
+        return self.lookahead(self.h, state)
 
     def R_star(self, state: State) -> np.ndarray:
         """The process reward R*(A; s) = (1/β) log E[exp(βR(X_T)) | s, A], per candidate."""
@@ -291,11 +276,7 @@ class Chain:
         import torch
 
         table = torch.from_numpy(np.log(np.maximum(self.conditionals, 1e-30))).float()
-
-        def logits(canvas: torch.Tensor) -> torch.Tensor:
-            return table.to(canvas.device)[tuple(canvas.unbind(-1))]
-
-        return logits
+        return lambda canvas: table.to(canvas.device)[tuple(canvas.unbind(-1))]
 
     def reward_of(self, tokens: torch.Tensor) -> torch.Tensor:
         """R(x) of complete sequences [B, L], as float32 [B]."""

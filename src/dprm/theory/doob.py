@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dprm.theory.chain import Chain, Policy, State
-from dprm.theory.examples import random_chain
+from dprm.theory.examples import random_chain, teacher_forced
 from dprm.theory.laws import kl, total_variation
 from dprm.theory.statement import EXACT, Outcome, at_least, at_most, statement
 
@@ -27,8 +27,7 @@ def _hosts(seed: int, quick: bool, **options: Any) -> list[Chain]:
 @statement(
     claim="h(s) by backward recursion = E[exp(βR)] summed over all paths from s; max relative error",
     condition="finite horizon; holds for greedy and sampled tokens and any m",
-    needs="-",
-    named=True,
+    named="-",
 )
 def recursion(seed: int, quick: bool) -> Outcome:
     """h_t(s) = Σ_a q0(a|s) h_{t+1}(s^a) against the path sum, which never uses the recursion."""
@@ -48,8 +47,7 @@ def recursion(seed: int, quick: bool) -> Outcome:
 @statement(
     claim="P_β(A_t = a | S_t = s) of the tilted path law = Gibbs reveal law π*; max total variation",
     condition="deterministic token updates (the paper: teacher forcing); hosts: greedy tokens",
-    needs="greedy tokens",
-    named=True,
+    named="greedy tokens",
 )
 def one_step(seed: int, quick: bool) -> Outcome:
     """Condition the enumerated tilted path law on (S_t = s) and compare with π*(·|s)."""
@@ -70,23 +68,18 @@ def one_step_gap(chain: Chain, policy: Policy) -> float:
 @statement(
     claim="the terminal law of π* = ν_β, the base law tilted by exp(βR); max total variation",
     condition="deterministic token updates: greedy tokens. The paper states the theorem for decoding without it",
-    needs="greedy tokens",
+    unnamed="greedy tokens",
 )
 def terminal(seed: int, quick: bool) -> Outcome:
     """TV(law of X_T under π*, ν_β) over random greedy hosts, exact and noisy denoisers, m = 1 and 2."""
     hosts = [*_hosts(seed, quick), *_hosts(seed, True, m=2)]
-    return at_most(max(terminal_gap(chain, chain.pi_star) for chain in hosts), EXACT)
-
-
-def terminal_gap(chain: Chain, policy: Policy) -> float:
-    """TV between the terminal law of a policy and ν_β."""
-    return total_variation(chain.terminal_law(policy), chain.nu_beta)
+    return at_most(max(total_variation(chain.terminal_law(chain.pi_star), chain.nu_beta) for chain in hosts), EXACT)
 
 
 @statement(
     claim="counter-example: with sampled tokens π* misses ν_β; smallest KL(ν_β ‖ π*) over noisy hosts, β = 1 to 8",
     condition="sampled tokens: π* tilts the order only, ν_β would need the token law tilted by h(s^{i,y}) as well",
-    needs="shows: greedy tokens are needed",
+    unnamed="shows: greedy tokens are needed",
 )
 def terminal_sampled(seed: int, quick: bool) -> Outcome:
     """Hosts with a noisy denoiser, so that order does matter; the note gives the range of the gap for each β."""
@@ -102,17 +95,14 @@ def terminal_sampled(seed: int, quick: bool) -> Outcome:
 @statement(
     claim="under teacher forcing the tilt is empty: spread of R*(i; s) over candidates when tokens are those of x",
     condition="the paper names its deterministic update 'teacher forcing'; there X_T = x for every order: use greedy",
-    needs="shows: use greedy, not forced, tokens",
+    unnamed="shows: use greedy, not forced, tokens",
 )
 def teacher_forcing(seed: int, quick: bool) -> Outcome:
     """A denoiser that always answers with the clean sequence x: R* is R(x) for every candidate of every state."""
     worst, greedy = 0.0, 0.0
     for host in _hosts(seed, quick):
-        clean = np.unravel_index(int(host.terminal_law(host.q0).argmax()), host.reward.shape)
-        forced = np.zeros_like(host.conditionals)
-        for i, token in enumerate(clean):
-            forced[..., i, int(token)] = 1.0
-        worst = max(worst, _spread(host.replace(conditionals=forced)))
+        likeliest = np.unravel_index(int(host.terminal_law(host.q0).argmax()), host.reward.shape)
+        worst = max(worst, _spread(teacher_forced(host, tuple(int(token) for token in likeliest))))
         greedy = max(greedy, _spread(host))
     return at_most(worst, EXACT, f"the same hosts with greedy tokens have spread {greedy:.3f}", greedy > 0.01)
 
@@ -125,8 +115,7 @@ def _spread(chain: Chain) -> float:
 @statement(
     claim="R*(a; s) stays inside the range of R; largest excursion over every reachable state",
     condition="R(X_T) in [0, 1]",
-    needs="R in [0, 1]",
-    named=True,
+    named="R in [0, 1]",
 )
 def bounded(seed: int, quick: bool) -> Outcome:
     """max of (R* − 1)^+ and (−R*)^+ with sparse, uniform and likelihood rewards, greedy and sampled tokens."""

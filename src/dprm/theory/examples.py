@@ -1,9 +1,12 @@
 """Constructed chains. Each exists to show one fact, exactly."""
 
+from typing import Any
+
 import numpy as np
 
 from dprm.theory.canvas import conditionals_of
-from dprm.theory.chain import Chain, State
+from dprm.theory.chain import Chain, Policy, State
+from dprm.theory.laws import normalised
 
 
 def myopic(beta: float = 1.0, target: State = (1, 1, 1, 1)) -> Chain:
@@ -39,9 +42,7 @@ def random_chain(
     concentration: float = 0.08,
     reward: str = "uniform",
     noise: float = 0.0,
-    tokens: str = "greedy",
-    m: int = 1,
-    beta: float = 1.0,
+    **options: Any,
 ) -> Chain:
     """A Dirichlet(concentration) joint over V^L with a random reward.
 
@@ -49,6 +50,7 @@ def random_chain(
         reward: "uniform" (i.i.d. U[0,1]), "sparse" (1 on a tenth of the sequences) or "likelihood" (p(x)/max p).
         noise: weight of an independent Dirichlet(1) law mixed into every conditional: a denoiser that belongs to no
             joint. 0 keeps the exact conditionals.
+        options: further arguments of `Chain`: tokens, m, beta.
     """
     rng = np.random.default_rng(seed)
     shape = (vocab,) * length
@@ -66,9 +68,21 @@ def random_chain(
     conditionals = conditionals_of(joint)
     if noise > 0:
         conditionals = (1 - noise) * conditionals + noise * rng.dirichlet(np.ones(vocab), conditionals.shape[:-1])
-    return Chain(joint, values, conditionals=conditionals, tokens=tokens, m=m, beta=beta)
+    return Chain(joint, values, conditionals=conditionals, **options)
 
 
-def null_control(seed: int, *, length: int = 4, vocab: int = 3, beta: float = 1.0) -> Chain:
+def null_control(seed: int, *, length: int = 4, **options: Any) -> Chain:
     """Tokens sampled from the exact conditionals, one at a time: every order gives the joint, so nothing can gain."""
-    return random_chain(seed, length=length, vocab=vocab, concentration=0.5, tokens="sampled", beta=beta)
+    return random_chain(seed, length=length, concentration=0.5, tokens="sampled", **options)
+
+
+def random_policy(chain: Chain, rng: np.random.Generator) -> Policy:
+    """A policy for m = 1 with a random law at every canvas."""
+    table = rng.random((chain.vocab + 1,) * chain.length + (chain.length,))
+    return lambda state: normalised(table[state][list(chain.masked(state))])
+
+
+def teacher_forced(chain: Chain, clean: State) -> Chain:
+    """The same host under teacher forcing: its denoiser always answers with the clean sequence."""
+    answer = np.eye(chain.vocab)[list(clean)]
+    return chain.replace(conditionals=np.broadcast_to(answer, chain.conditionals.shape), tokens="greedy")

@@ -17,8 +17,8 @@ from dprm.theory.statement import Outcome, at_least, at_most, statement
 from dprm.theory.tracking import DELTA, radius
 
 
-def score_ratio(chain: Chain, trajectories: int, rng: np.random.Generator, shrink: float = 1.0) -> float:
-    """max over reachable (s, i) of |ĝ − g*| / (shrink · bound), with a table learned from q0 trajectories.
+def score_ratio(chain: Chain, trajectories: int, rng: np.random.Generator) -> float:
+    """max over reachable (s, i) of |ĝ − g*| / bound, with a table learned from q0 trajectories.
 
     Phases = L, so a trajectory credits a cell at most once and events are independent. ε_abs = max |R* − R̄| is exact:
     the table with infinite q0 data gives R̄.
@@ -26,14 +26,14 @@ def score_ratio(chain: Chain, trajectories: int, rng: np.random.Generator, shrin
     beta = chain.beta
     population, learned = (BucketTable(beta, phases=chain.length, bins=4, ready=64) for _ in range(2))
     population.fit(chain, chain.q0)
-    squares: dict[Cell, float] = {}
+    moments: dict[Cell, list[float]] = {}
     for _ in range(trajectories):
         events, terminal = sample_path(chain, chain.q0, rng)
         moment = float(np.exp(beta * chain.reward[terminal]))
         for state, (i,) in events:
             cell = learned.cell(chain, state, i)
             learned.add(cell, moment)
-            squares[cell] = squares.get(cell, 0.0) + moment**2
+            moments.setdefault(cell, []).append(moment)
     log_term = np.log(3 * chain.length * 4 * chain.length**2 / DELTA)
     values = [
         (float(R), learned.cell(chain, state, i))
@@ -43,20 +43,18 @@ def score_ratio(chain: Chain, trajectories: int, rng: np.random.Generator, shrin
     abstraction = max(abs(R - population.value(cell)) for R, cell in values)
     worst = 0.0
     for R, cell in values:
-        gate, count = learned.gate(cell), learned.count.get(cell, 0.0)
+        gate = learned.gate(cell)
         bound = abstraction + (1 - gate) * abs(R)
-        if count:
-            variance = np.maximum(squares[cell] / count - (learned.total[cell] / count) ** 2, 0.0)
-            bound += gate * float(radius(variance, count, beta, log_term)) / beta
-        error = beta * abs(gate * learned.value(cell) - R)
-        worst = max(worst, error / (shrink * beta * bound + 1e-15))
+        if cell in moments:
+            bound += gate * float(radius(np.array(moments[cell]).var(), learned.count[cell], beta, log_term)) / beta
+        worst = max(worst, abs(gate * learned.value(cell) - R) / (bound + 1e-15))
     return worst
 
 
 @statement(
     claim="share of runs with |ĝ − g*| ≤ bound at every reachable (s, i), table learned from 100 trajectories, δ = .1",
     condition="(1 − η)|R*| at each candidate's own gate; the paper uses the largest gate of the state",
-    needs="smallest gate in (1 - eta)|R*|",
+    unnamed="smallest gate in (1 - eta)|R*|",
 )
 def uniform(seed: int, quick: bool) -> Outcome:
     """Random greedy hosts, four confidence bins, N_ready = 64, so that cells are at every stage of readiness."""
@@ -69,7 +67,7 @@ def uniform(seed: int, quick: bool) -> Outcome:
 @statement(
     claim="counter-example: score error / the paper's ε_t with η(s) = max_i η_i, one ready and one unready cell",
     condition="smallest gate in the fallback term",
-    needs="shows: max gate is not enough",
+    unnamed="shows: max gate is not enough",
 )
 def largest_gate(seed: int, quick: bool) -> Outcome:
     """Two cells with constant reward 1 (no variance, no drift, no aliasing): N = N_ready = 10^6 and N = 10^4; β = 1."""
@@ -84,7 +82,7 @@ def largest_gate(seed: int, quick: bool) -> Outcome:
 @statement(
     claim="counter-example: an unvisited candidate is not left in host order; decisions changed by R -> R - 1/2",
     condition="a baseline: π* is invariant to R -> R + c, the gated score is not, as empty cells have value 0",
-    needs="shows: centre the rewards",
+    unnamed="shows: centre the rewards",
 )
 def fallback(seed: int, quick: bool) -> Outcome:
     """ψ = (.9 unvisited, .6 visited with mean reward 1/2): the visited one wins, with centred rewards it does not."""
@@ -102,7 +100,7 @@ def fallback(seed: int, quick: bool) -> Outcome:
 @statement(
     claim="counter-example: R̄ learned under the guided policy differs from R* (continuation q0); max gap, no aliasing",
     condition="events from q0 continuations; on-policy credit has another target, so ε_abs > 0 without aliasing",
-    needs="shows: eps_abs has a policy part",
+    unnamed="shows: eps_abs has a policy part",
 )
 def on_policy(seed: int, quick: bool) -> Outcome:
     """One cell per (state, position), infinite data: q0 data recover R* exactly, data of the hard rule do not."""
@@ -131,8 +129,7 @@ def regret_ratio(g: np.ndarray, noisy: np.ndarray, m: int) -> float:
 @statement(
     claim="top-m regret / (2mε), largest over random scores and one adversarial score per m (which reaches 1)",
     condition="the m largest of all candidates are taken; regret is of Σ g*, not of E[R]",
-    needs="full candidate set",
-    named=True,
+    named="full candidate set",
 )
 def regret(seed: int, quick: bool) -> Outcome:
     """The adversary lowers the best m by ε and lifts m others by ε: the bound is tight."""
@@ -155,7 +152,7 @@ def adversarial_scores(m: int) -> tuple[np.ndarray, np.ndarray]:
 @statement(
     claim="counter-example: mean regret with exact scores (ε = 0) when only a drawn shortlist of 4 of 8 is ranked",
     condition="the full candidate set; a sampled shortlist has regret of its own that 2mε does not contain",
-    needs="shows: full set is needed",
+    unnamed="shows: full set is needed",
 )
 def regret_shortlist(seed: int, quick: bool) -> Outcome:
     """Gumbel top-N shortlists ∝ ψ; the bound 2mε is 0."""
@@ -172,7 +169,7 @@ def regret_shortlist(seed: int, quick: bool) -> Outcome:
 @statement(
     claim="counter-example: loss of g*(A) = log ψ(A) + βR*(A) when A is the top 2 of exact position scores (ε = 0)",
     condition="m = 1; for m > 1 the value of a set is not the sum of its positions' values, so Σ g* is a surrogate",
-    needs="shows: for m > 1 value sets",
+    unnamed="shows: for m > 1 value sets",
 )
 def sets(seed: int, quick: bool) -> Outcome:
     """Position values are R*(i;s) = (1/β) log E_{q0}[exp(βR) | i ∈ A]; 2mε is 0."""
@@ -204,8 +201,7 @@ def _positionwise(chain: Chain) -> Policy:
 @statement(
     claim="top-m sets that differ from the exact ones although ε < Δ/2, in random trials",
     condition="margin Δ > 2ε",
-    needs="margin above 2 eps",
-    named=True,
+    named="margin above 2 eps",
 )
 def margin(seed: int, quick: bool) -> Outcome:
     """ε is put just below Δ/2 (never a mistake) and at 1.2 Δ/2 (mistakes happen: the condition is needed)."""

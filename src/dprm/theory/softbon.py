@@ -14,39 +14,29 @@ import numpy as np
 
 from dprm.theory.chain import Chain, State
 from dprm.theory.examples import random_chain
-from dprm.theory.laws import arrays, kl, normalised, total_variation
-from dprm.theory.shortlist import miss_probability, soft_bon_law
+from dprm.theory.laws import arrays, kl, miss_probability, normalised, soft_bon_law, total_variation
 from dprm.theory.statement import Outcome, at_least, at_most, statement
-
-BETAS = (0.5, 1.0, 2.0, 4.0, 8.0)
-DRAWS = (1, 2, 4, 16, 64)
-
-
-def local_ratios(q: np.ndarray, value: np.ndarray, beta: float, draws: int) -> tuple[float, float]:
-    """KL(π* ‖ E π̂_N) divided by sinh²(β/2)/N and by Var_q(w)/(Nμ²), for one state with values R* ∈ [0, 1]."""
-    weight = np.exp(beta * value)
-    mean = float(q @ weight)
-    divergence = max(0.0, kl(q * weight / mean, soft_bon_law(q, weight, draws)))
-    variance = float(q @ (weight - mean) ** 2) / mean**2
-    sharp = draws * divergence / variance if variance > 1e-12 else 0.0
-    return draws * divergence / float(np.sinh(beta / 2) ** 2), sharp
 
 
 @statement(
     claim="KL(π* ‖ E π̂_N) / (sinh²(β/2)/N), worst of random states, β in .5..8, N in 1..64",
     condition="the law of the output, E π̂, not the paper's E of KL; i.i.d. draws, exact R* in [0, 1]",
-    needs="KL of the mean law, i.i.d. draws",
+    unnamed="KL of the mean law, i.i.d. draws",
 )
 def local(seed: int, quick: bool) -> Outcome:
     """Exact laws; the note gives the largest ratio per N: the true rate is near 1/N², so the bound is loose by ~N."""
     rng = np.random.default_rng(seed)
-    worst, sharpest = dict.fromkeys(DRAWS, 0.0), 0.0
+    worst, sharpest = dict.fromkeys((1, 2, 4, 16, 64), 0.0), 0.0
     for k in range(30 if quick else 300):
         n = int(rng.integers(2, 9))
         q, value = rng.dirichlet(np.ones(n)), rng.random(n) if k % 2 else rng.integers(0, 2, n).astype(float)
-        for beta, draws in product(BETAS, DRAWS):
-            ratio, sharp = local_ratios(q, value, beta, draws)
-            worst[draws], sharpest = max(worst[draws], ratio), max(sharpest, sharp)
+        for beta, draws in product((0.5, 1.0, 2.0, 4.0, 8.0), worst):
+            weight = np.exp(beta * value)
+            mean = float(q @ weight)
+            divergence = draws * max(0.0, kl(q * weight / mean, soft_bon_law(q, weight, draws)))
+            variance = float(q @ (weight - mean) ** 2) / mean**2
+            worst[draws] = max(worst[draws], divergence / float(np.sinh(beta / 2) ** 2))
+            sharpest = max(sharpest, divergence / variance if variance > 1e-12 else 0.0)
     note = "; ".join(f"N={n}: {r:.2g}" for n, r in worst.items())
     return at_most(max(worst.values()), 1.0, f"{note}; against Var/(Nμ²): {sharpest:.2g}", sharpest <= 1.0)
 
@@ -54,7 +44,7 @@ def local(seed: int, quick: bool) -> Outcome:
 @statement(
     claim="counter-example: share of shortlists with infinite KL(π* ‖ π̂), 8 candidates, N = 64, so that E KL = ∞",
     condition="the paper's expectation is finite only if no candidate can be missed, which N draws never guarantee",
-    needs="shows: E of KL is infinite",
+    unnamed="shows: E of KL is infinite",
 )
 def missed(seed: int, quick: bool) -> Outcome:
     """Draw shortlists, evaluate the paper's KL on each: finite when all candidates appear, infinite otherwise."""
@@ -71,7 +61,7 @@ def missed(seed: int, quick: bool) -> Outcome:
 @statement(
     claim="counter-example: shortlist without replacement, then argmax, is not Soft-BoN; TV to π*, N = 8 of 8",
     condition="the theorem's law: i.i.d. draws, then sampling ∝ exp(βR*). Argmax of a shortlist converges elsewhere",
-    needs="shows: sample, do not argmax",
+    unnamed="shows: sample, do not argmax",
 )
 def hard_shortlist(seed: int, quick: bool) -> Outcome:
     """With N = n the shortlist is everything and argmax is a point mass; Soft-BoN with the same N is near π*."""
@@ -86,7 +76,7 @@ def hard_shortlist(seed: int, quick: bool) -> Outcome:
 @statement(
     claim="KL(ν_β ‖ law of X_T with N draws per step) / (T sinh²(β/2)/N), worst host and N",
     condition="greedy tokens, fresh i.i.d. shortlist at every state, the law of the output (not E of KL)",
-    needs="greedy tokens, KL of the mean law",
+    unnamed="greedy tokens, KL of the mean law",
 )
 def terminal(seed: int, quick: bool) -> Outcome:
     """Exact terminal laws on random greedy hosts with L = T = 4."""
@@ -102,8 +92,7 @@ def terminal(seed: int, quick: bool) -> Outcome:
 @statement(
     claim="KL of reveal trajectories = E Σ_t KL of the one-step laws, and is at least the terminal KL; max error",
     condition="same initial state and same token kernel in both chains; deterministic or sampled",
-    needs="same token kernel",
-    named=True,
+    named="same token kernel",
 )
 def chain_rule(seed: int, quick: bool) -> Outcome:
     """Both sides by full enumeration of paths, π* against Soft-BoN with 2 draws."""
@@ -114,7 +103,9 @@ def chain_rule(seed: int, quick: bool) -> Outcome:
         exact = chain.path_law(chain.pi_star)
         path_kl = kl(*arrays(exact, chain.path_law(soft_bon)))
         step_kl: dict[State, float] = {s: kl(chain.pi_star(s), soft_bon(s)) for s in chain.reachable(chain.pi_star)}
-        steps_kl = sum(probability * sum(step_kl[state] for state, _ in path[:-1]) for path, probability in exact.items())
+        steps_kl = sum(
+            probability * sum(step_kl[state] for state, _ in path[:-1]) for path, probability in exact.items()
+        )
         error = max(error, abs(path_kl - steps_kl))
         terminal_kl = kl(chain.terminal_law(chain.pi_star), chain.terminal_law(soft_bon))
         data_processing &= terminal_kl <= path_kl + 1e-12

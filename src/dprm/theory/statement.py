@@ -33,21 +33,13 @@ TOPICS = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """The numbers of one experiment.
+    """The numbers of one experiment."""
 
-    Attributes:
-        bound: the number the claim promises.
-        measured: the number that was computed; the worst case where several were.
-        holds: whether `measured` stands in `relation` to `bound` (and the experiment's side condition was met).
-        note: the other numbers worth knowing, in one line.
-        relation: "<=" or ">=".
-    """
-
-    bound: float
-    measured: float
-    holds: bool
-    note: str = ""
-    relation: str = "<="
+    bound: float  # what the claim promises
+    measured: float  # what was computed; the worst case where several numbers were
+    holds: bool  # whether `measured` stands in `relation` to `bound`, and the experiment's side condition was met
+    note: str = ""  # the other numbers worth knowing, in one line
+    relation: str = "<="  # or ">="
 
 
 def at_most(measured: float, bound: float, note: str = "", side_condition: bool = True) -> Outcome:
@@ -62,36 +54,30 @@ def at_least(measured: float, bound: float, note: str = "", side_condition: bool
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement of the paper, or one counter-example that shows why a condition is needed.
+    """One statement of the paper, or one counter-example that shows why a condition is needed."""
 
-    Attributes:
-        name: topic/what, unique.
-        claim: one line; what `measured` and `bound` are.
-        condition: the condition the claim needs.
-        needs: the same condition in a few words, for the table.
-        named: whether the paper names that condition.
-        run: (seed, quick) -> Outcome.
-    """
-
-    name: str
-    claim: str
-    condition: str
-    needs: str
-    named: bool
-    run: Run
+    name: str  # topic/what, unique
+    claim: str  # one line; what `measured` and `bound` are
+    condition: str  # the condition the claim needs
+    needs: str  # the same condition in a few words, for the table
+    named: bool  # whether the paper names that condition
+    run: Run  # (seed, quick) -> Outcome
 
 
 _ALL: dict[str, Statement] = {}
 
 
-def statement(*, claim: str, condition: str, needs: str, named: bool = False) -> Callable[[Run], Run]:
-    """Register the decorated experiment; the function `one_step` of `doob.py` is the statement doob/one-step."""
+def statement(*, claim: str, condition: str, named: str = "", unnamed: str = "") -> Callable[[Run], Run]:
+    """Register the decorated experiment; the function `one_step` of `doob.py` is the statement doob/one-step.
+
+    The condition in a few words is `named` where the paper names it and `unnamed` where it does not.
+    """
 
     def register(run: Run) -> Run:
         name = f"{run.__module__.split('.')[-1]}/{run.__name__.replace('_', '-')}"
         if name in _ALL:
             raise ValueError(f"two statements are called {name!r}")
-        _ALL[name] = Statement(name, claim, condition, needs, named, run)
+        _ALL[name] = Statement(name, claim, condition, named or unnamed, bool(named), run)
         return run
 
     return register
@@ -101,5 +87,4 @@ def statements(only: str = "") -> list[Statement]:
     """All statements whose name contains `only`, in the order of the paper's argument."""
     for topic in TOPICS:
         import_module(f"dprm.theory.{topic}")
-    ranked = sorted(_ALL.values(), key=lambda s: TOPICS.index(s.name.split("/")[0]))
-    return [s for s in ranked if only in s.name]
+    return [s for topic in TOPICS for s in _ALL.values() if s.name.startswith(f"{topic}/") and only in s.name]

@@ -17,12 +17,12 @@ import numpy as np
 from dprm.theory.statement import Outcome, at_least, at_most, statement
 
 DELTA = 0.1
-REWARD_LAWS = {
-    "rare": (np.array([0.0, 1.0]), np.array([0.95, 0.05])),
-    "even": (np.array([0.0, 1.0]), np.array([0.5, 0.5])),
-    "flat": (np.linspace(0, 1, 11), np.full(11, 1 / 11)),
-}
-"""Laws of a reward on [0, 1] as (support, probability)."""
+REWARD_LAWS = (
+    (np.array([0.0, 1.0]), np.array([0.95, 0.05])),
+    (np.array([0.0, 1.0]), np.array([0.5, 0.5])),
+    (np.linspace(0, 1, 11), np.full(11, 1 / 11)),
+)
+"""Laws of a reward on [0, 1] as (support, probability): rare, even and flat."""
 
 
 def radius(variance: np.ndarray, count: np.ndarray | float, beta: float, log_term: float) -> np.ndarray:
@@ -40,7 +40,7 @@ def mean_coverage(seed: int, trials: int, copies: int = 1, reward: bool = False,
     """
     rng = np.random.default_rng(seed)
     worst = 1.0
-    for (support, probability), beta, independent in product(REWARD_LAWS.values(), (0.5, 2.0, 4.0), (16, 256)):
+    for (support, probability), beta, independent in product(REWARD_LAWS, (0.5, 2.0, 4.0), (16, 256)):
         Y = np.exp(beta * rng.choice(support, size=(trials, independent), p=probability))
         mu, estimate = float(probability @ np.exp(beta * support)), Y.mean(1)
         rad = shrink * radius(Y.var(1), copies * independent, beta, np.log(3 / DELTA))
@@ -55,8 +55,7 @@ def mean_coverage(seed: int, trials: int, copies: int = 1, reward: bool = False,
 @statement(
     claim="coverage of the empirical-Bernstein radius of a bucket mean at δ = .1; smallest over laws, β and N",
     condition="independent events with a common mean, R in [0, 1]",
-    needs="independent events",
-    named=True,
+    named="independent events",
 )
 def bucket_mean(seed: int, quick: bool) -> Outcome:
     """Monte Carlo with exact means; the bound is conservative, so coverage is near 1."""
@@ -66,7 +65,7 @@ def bucket_mean(seed: int, quick: bool) -> Outcome:
 @statement(
     claim="coverage of |R̂ − R̄| ≤ rad / (β min(μ̲, μ̂)) at δ = .1, with μ̲ = μ",
     condition="the log step needs the empirical mean above μ̲ too (automatic for μ̲ = 1); the paper asks it of μ only",
-    needs="divide by min(mu_low, mu_hat)",
+    unnamed="divide by min(mu_low, mu_hat)",
 )
 def bucket_reward(seed: int, quick: bool) -> Outcome:
     """The same simulation through (1/β) log."""
@@ -76,7 +75,7 @@ def bucket_reward(seed: int, quick: bool) -> Outcome:
 @statement(
     claim="counter-example: error / bound of the paper's log step when μ̂ < μ̲ = μ, inside its own event",
     condition="|log a − log b| ≤ |a − b| / min(a, b): a lower bound on μ alone does not give 1/(βμ̲)",
-    needs="shows: mu_hat >= mu_low is needed",
+    unnamed="shows: mu_hat >= mu_low is needed",
 )
 def log_step(seed: int, quick: bool) -> Outcome:
     """N = 200 events, all with R = 0 (Y = 1, v̂ = 0), from a law whose mean sits exactly at the edge of the radius."""
@@ -92,7 +91,7 @@ def log_step(seed: int, quick: bool) -> Outcome:
 @statement(
     claim="counter-example: coverage at δ = .1 when each trajectory credits a cell 16 times",
     condition="one event per trajectory and cell; Algorithm 1 credits one terminal reward to every reveal of a run",
-    needs="shows: one event per run and cell",
+    unnamed="shows: one event per run and cell",
 )
 def repeated_events(seed: int, quick: bool) -> Outcome:
     """N counts reveals, but only N/16 rewards are independent: the radius is four times too small."""
@@ -121,7 +120,7 @@ def drift_coverage(seed: int, trials: int, beta: float, horizon: int = 400, shri
 @statement(
     claim="coverage, uniform over t, of |R̂_t − R̄_t| ≤ (rad + D(t)) / (β min(μ̲, μ̂)) at δ = .1, β = .2, 1, 4",
     condition="drift constant 1/(βμ̲). The paper's 2/μ̲ is larger only for β ≥ 1/2",
-    needs="drift constant 1/(beta mu_low)",
+    unnamed="drift constant 1/(beta mu_low)",
 )
 def drift(seed: int, quick: bool) -> Outcome:
     """Swinging Bernoulli rewards, checked at every step."""
@@ -142,7 +141,7 @@ def drift_constant_ratio(beta: float, jump: float, count: float = 1e9) -> float:
 @statement(
     claim="counter-example: error / bound of the paper's drift lemma, largest over β < 1/2; it is below 1 for β ≥ 1/2",
     condition="β ≥ 1/2 for the constant 2/μ̲ in |R̂ − R̄|; the score bound β|R̂ − R̄| is safe for every β",
-    needs="shows: beta >= 1/2 is needed",
+    unnamed="shows: beta >= 1/2 is needed",
 )
 def drift_constant(seed: int, quick: bool) -> Outcome:
     """One jump after many constant rewards; small jumps make β = 1/2 the exact threshold."""

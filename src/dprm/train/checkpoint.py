@@ -31,6 +31,6 @@ def with_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {f"{prefix}.{name}": tensor for name, tensor in tensors.items()}
 
 
-def part(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def without_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """The entries of a larger file that `with_prefix` made."""
     return {name[len(prefix) + 1 :]: tensor for name, tensor in tensors.items() if name.startswith(f"{prefix}.")}

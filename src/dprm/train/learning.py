@@ -7,26 +7,29 @@ advanced by what it has learned. The evidence is part of the checkpoint.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
-from dprm.decode.state import State
 from dprm.host.host import Host, Problems
-from dprm.host.rollout import batches
-from dprm.order import Order, Reading
+from dprm.host.rollout import Decode
+from dprm.order import Order
 from dprm.order.noise import mix
-from dprm.order.policy import evidence
+from dprm.train.denoiser import Denoiser
+from dprm.train.learner import evidence_of, restore_evidence
 from dprm.train.masks import Data
 from dprm.train.pool import ProgressivePool
+from dprm.train.transformer import Transformer
 
 
 class LearningPool(ProgressivePool):
     """A progressive pool with an order that observes terminal rewards.
 
     Args:
-        host: gives cell states, problems and rewards; its model is replaced at every lesson.
-        prompts, samples: problems of a lesson, and answers to each.
-        warm, switch, ready: the gate; the first two count lessons.
+        host: gives cell states, problems and rewards; its own model is not used.
+        order: see `learner`.
+        prompts, samples: problems of a lesson, and answers to each. every: steps between two lessons.
     """
 
     def __init__(
@@ -34,54 +37,40 @@ class LearningPool(ProgressivePool):
         data: Data,
         rows: int,
         host: Host,
+        order: Order,
         phases: int = 8,
         seed: int = 0,
         device: torch.device | str = "cpu",
         *,
         prompts: int = 32,
         samples: int = 8,
-        warm: float = 4,
-        switch: float = 16,
-        ready: float = 64,
-        beta: float = 1.0,
+        every: int = 100,
     ):
-        order = Order(
-            aux=host.aux_states,
-            beta=beta,
-            warm=warm,
-            switch=switch,
-            ready=ready,
-            rule="shortlist_top_m",
-            explore=True,
-            baseline="prompt",
-            reward_range=host.reward_range,
-        )
-        super().__init__(data, rows, order, phases, seed, device, self._cells if host.aux_states > 1 else None)
-        self.host, self.prompts, self.samples = host, prompts, samples
+        state_of = host.decoding.state_of if order.cells.aux > 1 else None
+        super().__init__(data, rows, order, phases, seed, device, state_of)
+        self.host, self.prompts, self.samples, self.every = host, prompts, samples, every
         self._stock: Problems | None = None
 
-    def _cells(self, noisy: Tensor, reading: Reading) -> Tensor:
-        return self.host.aux(State.start(noisy, self.data.mask_id, 0), reading)
+    def spec(self) -> dict[str, Any]:
+        lessons = {"prompts": self.prompts, "samples": self.samples, "every": self.every}
+        return {**super().spec(), "name": "learning", "host": self.host.name, **lessons}
 
-    def lesson(self, taught: Host, step: int) -> float:
-        """Decode and observe; returns the mean reward. `taught` is the host with the present model."""
+    def lesson(self, step: int, average: Transformer) -> dict[str, float]:
+        """Every so often decode and observe; the mean reward."""
+        if step % self.every:
+            return {}
         if self._stock is None:
-            self._stock = taught.problems("train", 16 * self.prompts, self.seed)
-        place = (torch.arange(self.prompts) + self.order.step * self.prompts) % len(self._stock)
-        problems, group = self._stock.sampled(place, self.samples)
-        ((result, rollout),) = batches(taught, problems, self.order, seed=mix(self.seed, step), rows=len(group))
-        self.order.observe(result.trace, rollout.reward, group=group)
-        return float(rollout.reward.mean())
+            self._stock = self.host.problems("train", 16 * self.prompts, self.seed)
+        index = (torch.arange(self.prompts) + self.order.step * self.prompts) % len(self._stock)
+        asked = self._stock[index].copies(self.samples)
+        result = Decode(self.order).result(self.host, asked, mix(self.seed, step), Denoiser(average))
+        reward = self.host.reward(self.host.scores(asked, result.tokens.cpu()))
+        self.order.observe(result.trace, reward, torch.arange(self.prompts).repeat_interleave(self.samples))
+        return {"taught": float(reward.mean())}
 
     def state(self) -> dict[str, Tensor]:
-        stats = self.order.stats
-        learned = {} if stats is None else {"moments": stats.moments, "lessons": torch.tensor(self.order.step)}
-        return {**super().state(), **learned}
+        return super().state() | evidence_of(self.order)
 
     def restore(self, state: dict[str, Tensor]) -> None:
-        super().restore({name: part for name, part in state.items() if name not in ("moments", "lessons")})
-        if "moments" in state:
-            stats = evidence(self.order.cells, self.order.beta, self.order.reward_range, "prompt")
-            stats.moments = state["moments"].cpu()
-            self.order.merge(stats)
-            self.order.step = int(state["lessons"])
+        super().restore(state)
+        restore_evidence(self.order, state)

@@ -1,4 +1,4 @@
-"""Which positions of a training canvas are masked: the interface of a mask law, and the uniform law.
+"""Which positions of a training canvas are masked: what a mask law is, and the uniform law.
 
 A law turns clean sequences into canvases for one training step, and may look at the logits of that step to prepare the
 next (the streaming pool does). Shapes: B rows, L positions, V vocabulary.
@@ -6,12 +6,15 @@ next (the streaming pool does). Shapes: B rows, L positions, V vocabulary.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from dprm.data.draws import Draws
+from dprm.host.identity import word
+from dprm.train.transformer import Transformer
 
 
 class Data(Protocol):
@@ -27,25 +30,40 @@ class Data(Protocol):
         """clean [B,L] int64 and answer [B,L] bool (the positions to be predicted): a pure function of its arguments."""
 
 
-class Canvases(NamedTuple):
-    """What one training step sees: clean [B,L], noisy [B,L] = clean with masks, masked [B,L] bool, ≥ 1 a row."""
+@dataclass(frozen=True)
+class Canvases:
+    """What one training step sees.
+
+    Attributes:
+        clean: [B,L] int64. noisy: [B,L], clean with masks. masked: [B,L] bool, at least one a row.
+    """
 
     clean: Tensor
     noisy: Tensor
     masked: Tensor
 
 
-class MaskLaw(Protocol):
+class MaskLaw:
     """Canvases of every step, in order."""
 
     def canvases(self, step: int) -> Canvases:
         """The canvases of this step."""
+        raise NotImplementedError
+
+    def spec(self) -> dict[str, Any]:
+        """Plain data that says which law this is, and on which data; a checkpoint belongs to it."""
+        raise NotImplementedError
 
     def advance(self, step: int, logits: Tensor) -> None:
         """Take notice of the logits [B,L,V] that the model gave for the canvases of this step."""
 
+    def lesson(self, step: int, average: Transformer) -> dict[str, float]:
+        """Learn after `step` steps, perhaps from what the averaged model does; returns what the log should say."""
+        return {}
+
     def state(self) -> dict[str, Tensor]:
         """What a checkpoint must hold to go on with the next step."""
+        return {}
 
     def restore(self, state: dict[str, Tensor]) -> None:
         """Go on from `state`."""
@@ -61,7 +79,7 @@ def hide(clean: Tensor, answer: Tensor, shown: Tensor, mask_id: int, draws: Draw
     return Canvases(clean, clean.masked_fill(masked, mask_id), masked)
 
 
-class RandomMasks:
+class RandomMasks(MaskLaw):
     """The law of masked diffusion: a share t ~ U(0,1) of the answer is masked, each position independently.
 
     Args:
@@ -77,11 +95,10 @@ class RandomMasks:
         draws = Draws("masks", self.seed, step, device=self.device)
         return hide(clean, answer, draws.uniform(self.rows), self.data.mask_id, draws)
 
-    def advance(self, step: int, logits: Tensor) -> None:
-        """Nothing: every step is drawn afresh."""
+    def spec(self) -> dict[str, Any]:
+        return {"name": "random", "rows": self.rows, "seed": self.seed, "data": data_word(self.data)}
 
-    def state(self) -> dict[str, Tensor]:
-        return {}
 
-    def restore(self, state: dict[str, Tensor]) -> None:
-        """Nothing to restore."""
+def data_word(data: Data) -> str:
+    """A digest that tells data apart: of its first sequences."""
+    return word(*data.batch(0, 4))

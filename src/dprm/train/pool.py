@@ -14,25 +14,27 @@ Shapes: B rows, L positions, V vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from dprm.data.draws import Draws
-from dprm.order import Order, Reading, read
+from dprm.decode.decoding import StateOf
+from dprm.order import Order, read
 from dprm.order.noise import mix
-from dprm.train.masks import Canvases, Data, hide
+from dprm.train.masks import Canvases, Data, MaskLaw, data_word, hide
 
 
-class ProgressivePool:
+class ProgressivePool(MaskLaw):
     """A mask law whose canvases are advanced by an order.
 
     Args:
         data: the sequences. rows: B, at least K.
         order: picks the positions to reveal; Order() is the confidence-progressive law.
         phases: K. seed: of the first masks and the budgets.
-        aux: the host's cell state of every position, a function of (noisy [B,L], reading); None: one state.
+        state_of: the host's cell state of every position, as in `Decoding`; None: one state.
     """
 
     def __init__(
@@ -43,15 +45,20 @@ class ProgressivePool:
         phases: int = 8,
         seed: int = 0,
         device: torch.device | str = "cpu",
-        aux: Callable[[Tensor, Reading], Tensor] | None = None,
+        state_of: StateOf | None = None,
     ):
         if phases < 1 or rows < phases:
             raise ValueError(f"phases is {phases}: expected 1 … rows, and rows is {rows}")
         self.data, self.rows, self.order, self.phases = data, rows, order, phases
-        self.seed, self.device, self.aux = seed, device, aux
+        self.seed, self.device, self.state_of = seed, device, state_of
+        self._first_order = order.policy().digest
         self._row = torch.arange(rows, device=device)
         self._clean: Tensor | None = None
         self._noisy = self._answer = torch.empty(0)
+
+    def spec(self) -> dict[str, Any]:
+        sizes = {"rows": self.rows, "phases": self.phases, "seed": self.seed}
+        return {"name": "progressive", "order": self._first_order, **sizes, "data": data_word(self.data)}
 
     def canvases(self, step: int) -> Canvases:
         if self._clean is None:
@@ -74,7 +81,9 @@ class ProgressivePool:
         # Rows that start anew are replaced by the next step anyway.
         budget = (target - (answers - left)).clamp(min=0) * (phase > 0)
         reading = read(logits, forbid=self.data.mask_id)
-        aux = None if self.aux is None else self.aux(self._noisy, reading)
+        # As a decoder hands it on: what is visible keeps its token.
+        reading = replace(reading, tokens=torch.where(masked, reading.tokens, self._noisy))
+        aux = None if self.state_of is None else self.state_of(self._noisy, reading)
         progress = 1.0 - left / answers
         choice = self.order.select(reading, masked, budget, progress, aux, seed=mix(self.seed, step))
         self._noisy = torch.where(choice.mask, self._clean, self._noisy)
@@ -89,10 +98,9 @@ class ProgressivePool:
         return {"clean": self._clean, "noisy": self._noisy, "answer": self._answer}
 
     def restore(self, state: dict[str, Tensor]) -> None:
-        if state:
-            self._clean, self._noisy, self._answer = (
-                state[name].to(self.device) for name in ("clean", "noisy", "answer")
-            )
+        if "clean" in state:
+            self._clean = state["clean"].to(self.device)
+            self._noisy, self._answer = state["noisy"].to(self.device), state["answer"].to(self.device)
 
     def _ratio(self, phase: Tensor, draws: Draws) -> Tensor:
         """ρ ~ U[j/K, (j+1)/K) for rows in phase j."""
@@ -106,12 +114,12 @@ class ProgressivePool:
         # Copies, because rows are replaced in place and data may share memory between rows.
         self._clean, self._noisy, self._answer = clean.clone(), fresh.noisy, answer.clone()
 
-    def _replace(self, step: int, places: slice) -> None:
+    def _replace(self, step: int, rows: slice) -> None:
         """Fresh sequences for the rows that are in phase 0 at this step."""
         assert self._clean is not None
-        phase = self.phase(step)[places]
+        phase = self.phase(step)[rows]
         clean, answer = self.data.batch(step, len(phase))
         draws = Draws("fresh rows", self.seed, step, device=self.device)
         fresh = hide(clean, answer, self._ratio(phase, draws), self.data.mask_id, draws)
         # In place: only the last step's loss needed the old rows, and it is done.
-        self._clean[places], self._noisy[places], self._answer[places] = clean, fresh.noisy, answer
+        self._clean[rows], self._noisy[rows], self._answer[rows] = clean, fresh.noisy, answer

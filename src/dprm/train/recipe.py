@@ -21,7 +21,6 @@ class Recipe:
         decay: weight decay of matrices. clip: largest gradient norm. betas: of AdamW.
         average: decay of the weight average (EMA); younger averages forget faster: min(average, (1+s)/(10+s)).
         evaluations: how often the evaluation is run, evenly spread; the last one is at the end.
-        teach_every: steps between two lessons of a mask law that learns.
         save_every: seconds between checkpoints. log_every: steps between log lines.
         compiled: use torch.compile.
         seed: of the data and the masks.
@@ -37,7 +36,6 @@ class Recipe:
     betas: tuple[float, float] = (0.9, 0.98)
     average: float = 0.999
     evaluations: int = 6
-    teach_every: int = 100
     save_every: float = 30.0
     log_every: int = 100
     compiled: bool = False

@@ -1,7 +1,7 @@
 """Rollouts under training, and the canvases on which they are learned from.
 
-Every U updates the present model answers P prompts, G times each, under the order of its arm. The answers are rewarded,
-weighted against their group, and seen U·R times on canvases that hide part of them:
+Every U updates the present model answers P prompts, G times each, under an order. The answers are rewarded and seen
+U·R times on canvases that hide part of them:
 
     level    s = ⌊ρ S⌋ of S steps, ρ ~ U[j/UR, (j+1)/UR), one j after the other until all UR have had their turn
     prefix   hide every position that the rollout revealed after step s
@@ -9,68 +9,78 @@ weighted against their group, and seen U·R times on canvases that hide part of 
 
 Both laws hide equally many positions at a level: they differ in nothing but the order. In the progressive laws that is
 the order that made the rollout, read from its step map, because a canvas it never passed through says nothing about its
-reward. The rollouts of a prompt share their level: what all of them have in common then cancels in Σ A = 0.
+reward. The rollouts of a prompt share their level: what all of them have in common then cancels where their weights add
+up to 0. An order that explores observes the rewards of its own rollouts, each compared with the others of its prompt.
+
+Which prompts a refresh sees is a function of (seed, refresh) alone: every arm of a comparison answers the same ones.
 Shapes: P prompts, G rollouts of each, N = P·G, R masks of each in an update, L positions.
 """
 
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from dprm.data.draws import Draws
-from dprm.decode import decode
-from dprm.decode.loop import Aux
+from dprm.decode.loop import Model
+from dprm.host.host import Host, Problems
+from dprm.host.identity import spec
+from dprm.host.rollout import Decode
 from dprm.order import Order
-from dprm.order.checks import check_count, check_number
+from dprm.order.checks import check_count
 from dprm.order.noise import mix
-from dprm.order.policy import evidence
 from dprm.train import checkpoint
 from dprm.train.denoiser import Denoiser
-from dprm.train.masks import Canvases
-from dprm.train.prompts import Prompts
+from dprm.train.learner import evidence_of, restore_evidence
+from dprm.train.masks import Canvases, MaskLaw
+from dprm.train.objective import likelihood_bound, log_ratio
 from dprm.train.transformer import Transformer
-from dprm.train.wdce import ALPHA, advantages, likelihood_bound, log_ratio, path_weights
 
 
 @dataclass(frozen=True)
-class Plan:
+class RolloutPlan:
     """How rollouts are made and used.
 
     Attributes:
         prompts, generations: P and G.
-        width, temperature: positions a step, and temperature, of a rollout.
         reuse, replicates: U updates from one set of rollouts, each on R masks of every rollout.
         bounds: masks on which log_rnd is estimated.
         sync: refreshes after which the present weights become the new reference; 0: the start stays the reference. The
             authors' trainer has 8 (64 updates), which keeps log_rnd from outgrowing r/α in long runs.
-        alpha, negative: α and λ of the objective.
-        seed: of prompts' answers and masks.
+        seed: of prompts, answers and masks.
     """
 
     prompts: int = 32
     generations: int = 16
-    width: int = 1
-    temperature: float = 1.0
     reuse: int = 8
     replicates: int = 2
     bounds: int = 4
     sync: int = 0
-    alpha: float = ALPHA
-    negative: float = 1.0
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("prompts", "width", "reuse", "replicates", "bounds"):
+        for name in ("prompts", "reuse", "replicates", "bounds"):
             check_count(name, getattr(self, name), 1)
         check_count("sync", self.sync, 0)
         check_count("generations", self.generations, 2)  # A group of one has nothing to be compared with.
-        for name in ("temperature", "alpha"):
-            check_number(name, getattr(self, name), 0, open_low=True)
-        check_number("negative", self.negative, 0)
+
+
+@dataclass(frozen=True)
+class RolloutCanvases(Canvases):
+    """Canvases of rollouts, B = R·P·G rows, with what objectives compare them by.
+
+    Attributes:
+        reward: [P,G] float64, terminal rewards. log_rnd: [P,G] float64, log p_ref − log p_cur of every rollout.
+        reference: tokens [B,L] → logits [B,L,V] of p_ref, for objectives that compare on the same masks.
+    """
+
+    reward: Tensor
+    log_rnd: Tensor
+    reference: Model
 
 
 def hidden_after(step_map: Tensor, share: Tensor) -> Tensor:
@@ -91,42 +101,44 @@ def dealt_at_random(step_map: Tensor, draws: Draws) -> Tensor:
     return torch.empty_like(step_map).scatter_(1, key.argsort(1), step_map.sort(1).values)
 
 
-class Rollouts:
-    """A mask law (see `masks.MaskLaw`) on the model's own answers.
+class Rollouts(MaskLaw):
+    """A mask law on the model's own answers.
 
     Args:
-        model: the one under training. reference: p_ref, the weights it started from; not changed.
-        prompts: what is asked. order: answers them.
+        model: the one under training. Its weights now are also the reference p_ref.
+        host: poses, decodes and judges, as its `Decoding` says; its own model is not used.
+        problems: the prompts. order: answers them.
         shuffled: hide at random instead of along the order of the rollout.
-        learns: the order observes the rewards of its rollouts, prompt by prompt.
-        aux: the host's cell state, as `dprm.decode` takes it; an order with one state has no use for it.
 
     Attributes:
-        advantage: [P,G] of the present rollouts.
-        facts: of the last refresh: mean reward, share solved, share of prompts whose rewards differ, share of decisions
-            that were not the host's own, mean |log_rnd|, and how many rollouts of a prompt w rests on, 1/Σw².
+        facts: of the last refresh: mean reward, share of prompts whose rewards differ, share of decisions that were not
+            the host's own, mean |log_rnd|.
     """
 
     def __init__(
         self,
         model: Transformer,
-        reference: Transformer,
-        prompts: Prompts,
+        host: Host,
+        problems: Problems,
         order: Order,
-        plan: Plan,
+        plan: RolloutPlan,
         *,
-        shuffled: bool,
-        learns: bool,
-        aux: Aux | None = None,
+        shuffled: bool = False,
     ):
-        self.present, self.reference = Denoiser(model), Denoiser(copy.deepcopy(reference) if plan.sync else reference)
-        self.prompts, self.order, self.plan = prompts, order, plan
-        self.aux = aux if order.cells.aux > 1 else None
-        self.shuffled, self.learns = shuffled, learns
+        if len(problems) < plan.prompts:
+            raise ValueError(f"prompts is {plan.prompts}: expected at most {len(problems)}, as many as problems")
+        self.present, self.reference = Denoiser(model), Denoiser(copy.deepcopy(model).requires_grad_(False))
+        self.host, self.problems, self.order, self.plan, self.shuffled = host, problems, order, plan, shuffled
         self.facts: dict[str, float] = {}
-        self.advantage = self._tokens = self._steps = torch.empty(0)
+        self._first_order = order.policy().digest
+        self._tokens = self._steps = self._reward = self._log_rnd = torch.empty(0)
 
-    def canvases(self, step: int) -> Canvases:
+    def spec(self) -> dict[str, Any]:
+        whom = {"host": self.host.name, "decoding": spec(self.host.decoding), "problems": self.problems.digest}
+        how = {"order": self._first_order, "shuffled": self.shuffled, "plan": asdict(self.plan)}
+        return {"name": "rollouts", **whom, **how}
+
+    def canvases(self, step: int) -> RolloutCanvases:
         """[R·N,L] canvases of this update; every U-th begins with new rollouts."""
         plan = self.plan
         refresh, turn = divmod(step, plan.reuse)
@@ -135,7 +147,12 @@ class Rollouts:
         strata = range(turn * plan.replicates, (turn + 1) * plan.replicates)
         masked = torch.cat([self._hide("updates", refresh, j, plan.reuse * plan.replicates) for j in strata])
         clean = self._tokens.repeat(plan.replicates, 1)
-        return Canvases(clean, clean.masked_fill(masked, self.prompts.mask_id), masked)
+        noisy = clean.masked_fill(masked, self.host.decoding.mask_id)
+        return RolloutCanvases(clean, noisy, masked, self._reward, self._log_rnd, self.reference)
+
+    def lesson(self, step: int, average: Transformer) -> dict[str, float]:
+        """What came of the rollouts, once for each refresh; the order has learned from them already."""
+        return self.facts if (step - 1) % self.plan.reuse == 0 else {}
 
     def _hide(self, purpose: str, refresh: int, stratum: int, strata: int) -> Tensor:
         """[N,L] bool: what one mask of every rollout hides. Prompts begin with different strata."""
@@ -146,84 +163,59 @@ class Rollouts:
         steps = dealt_at_random(self._steps, Draws("deal", *name, device=device)) if self.shuffled else self._steps
         return hidden_after(steps, share.repeat_interleave(self.plan.generations))
 
+    def asked(self, refresh: int) -> Problems:
+        """[N] the prompts of a refresh, no two alike, each G times."""
+        index = Draws("prompts", self.plan.seed, refresh).permutations(len(self.problems))[: self.plan.prompts]
+        return self.problems[index].copies(self.plan.generations)
+
     def _refresh(self, refresh: int) -> None:
-        """New prompts, new answers, new advantages; then the order learns from what it did."""
-        plan = self.plan
-        shape = plan.prompts, plan.generations
+        """New prompts and new answers; then the order learns from what it did."""
+        plan, device = self.plan, self.present.device
         if plan.sync and refresh and refresh % plan.sync == 0:
             self.reference.model.load_state_dict(self.present.model.state_dict())
-        index, blank = self.prompts.draw(refresh, plan.prompts)
-        result = decode(
-            self.present,
-            blank.repeat_interleave(plan.generations, 0),
-            self.order,
-            mask_id=self.prompts.mask_id,
-            budget=plan.width,
-            aux=self.aux,
-            temperature=plan.temperature,
-            seed=mix(plan.seed, refresh),
-        )
+        asked = self.asked(refresh)
+        result = Decode(self.order).result(self.host, asked, mix(plan.seed, refresh), self.present)
         self._tokens, self._steps = result.tokens, result.step_map
-        reward = self.prompts.reward(index.repeat_interleave(plan.generations), result.tokens)
-        log_rnd = self._log_rnd(refresh).cpu()
-        grouped, ratio = reward.view(shape), log_rnd.view(shape)
-        self.advantage = advantages(grouped, ratio, plan.alpha, plan.negative).float().to(self.present.device)
-        if self.learns:
-            group = torch.arange(plan.prompts).repeat_interleave(plan.generations)
-            self.order.observe(result.trace, reward, group)
-        wanted, _ = path_weights(grouped, ratio, plan.alpha)
+        reward = self.host.reward(self.host.scores(asked, result.tokens.cpu()))
+        grouped = reward.view(plan.prompts, plan.generations)
+        self._reward, self._log_rnd = grouped.to(device), self._ratio(refresh).view_as(grouped)
+        if self.order.explore:
+            self.order.observe(result.trace, reward, torch.arange(plan.prompts).repeat_interleave(plan.generations))
         self.facts = {
             "reward": reward.mean().item(),
-            "solved": (reward == 1.0).double().mean().item(),
             "informative": (grouped.amax(1) > grouped.amin(1)).double().mean().item(),
             "changed": (result.trace.changed.sum() / result.trace.decisions.sum()).item(),
-            "log_rnd": log_rnd.abs().mean().item(),
-            "effective": (1.0 / wanted.square().sum(1)).mean().item(),
+            "log_rnd": self._log_rnd.abs().mean().item(),
         }
 
     @torch.no_grad()
-    def _log_rnd(self, refresh: int) -> Tensor:
-        """[N] log p_ref − log p_cur of the present rollouts, on masks of the arm's own law."""
+    def _ratio(self, refresh: int) -> Tensor:
+        """[N] log p_ref − log p_cur of the present rollouts, on masks of the law's own."""
         bounds: dict[Denoiser, list[Tensor]] = {self.reference: [], self.present: []}
         positions = (self._steps > 0).sum(1)
         for stratum in range(self.plan.bounds):
             masked = self._hide("bounds", refresh, stratum, self.plan.bounds)
-            noisy = self._tokens.masked_fill(masked, self.prompts.mask_id)
-            for denoiser, found in bounds.items():
-                found.append(likelihood_bound(denoiser(noisy), self._tokens, masked, positions))
+            noisy = self._tokens.masked_fill(masked, self.host.decoding.mask_id)
+            for denoiser, bound in bounds.items():
+                bound.append(likelihood_bound(denoiser(noisy), self._tokens, masked, positions))
         return log_ratio(bounds[self.reference], bounds[self.present])
-
-    def advance(self, step: int, logits: Tensor) -> None:
-        """Nothing: the levels follow from the step."""
 
     def state(self) -> dict[str, Tensor]:
         """The present rollouts, the evidence of an order that learns, and a reference that moves."""
         if not len(self._tokens):
             return {}
-        state = {"tokens": self._tokens, "steps": self._steps, "advantage": self.advantage}
-        stats = self.order.stats
-        if self.learns and stats is not None:
-            state |= {"moments": stats.moments, "observed": torch.tensor(self.order.step)}
+        state = {"tokens": self._tokens, "steps": self._steps, "reward": self._reward, "log_rnd": self._log_rnd}
         if self.plan.sync:
             state |= checkpoint.with_prefix("reference", self.reference.model.state_dict())
-        return state
+        return state | evidence_of(self.order)
 
     def restore(self, state: dict[str, Tensor]) -> None:
         """Go on from `state`, with an order that has not observed anything yet."""
         if not state:
             return
-        groups, shape = tuple(state["advantage"].shape), (self.plan.prompts, self.plan.generations)
-        if groups != shape:
-            raise ValueError(f"the checkpoint holds rollouts {groups}, the plan is {shape}: go on with the same plan")
         device = self.present.device
-        self._tokens, self._steps, self.advantage = (
-            state[name].to(device) for name in ("tokens", "steps", "advantage")
-        )
+        self._tokens, self._steps = state["tokens"].to(device), state["steps"].to(device)
+        self._reward, self._log_rnd = state["reward"].to(device), state["log_rnd"].to(device)
         if self.plan.sync:
-            self.reference.model.load_state_dict(checkpoint.part("reference", state))
-        if "moments" in state:
-            baseline = "prompt" if self.order.baseline == "auto" else self.order.baseline
-            stats = evidence(self.order.cells, self.order.beta, self.order.reward_range, baseline)
-            stats.moments = state["moments"].cpu()
-            self.order.merge(stats)
-            self.order.step = int(state["observed"])
+            self.reference.model.load_state_dict(checkpoint.without_prefix("reference", state))
+        restore_evidence(self.order, state)

@@ -7,8 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from dprm.host.host import Host
+from dprm.host.weights import sha256
+from dprm.train.denoiser import load_weights
 from dprm.train.masks import Data
 from dprm.train.transformer import Config, Transformer
 
@@ -33,3 +36,18 @@ class Task:
         """The model in another size; heads have 32 dimensions."""
         width, depth = width or self.config.width, depth or self.config.depth
         return replace(self.config, width=width, depth=depth, heads=max(1, width // 32), hidden=3 * width)
+
+    def load(self, path: Path, device: torch.device | str = "cpu") -> Host:
+        """The host with the model of a weights file."""
+        model, _ = load_weights(path, device)
+        host = self.wrap(model, torch.device(device))
+        host.weights = sha256(path)[:16]
+        return host
+
+
+def successes(host: Host, scores: Tensor) -> Tensor:
+    """[N] bool: answers with the highest value of the metric "solved"; without one, of the terminal reward."""
+    for index, metric in enumerate(host.judged):
+        if metric.name == "solved":
+            return scores[:, index] >= metric.range[1]
+    return host.reward(scores) >= host.reward_range[1]

@@ -1,28 +1,24 @@
-"""Train a host's small model: `python -m dprm.train.train dmpo --law random --minutes 4`, or `dprm train`.
-
-The module needs torch, numpy and safetensors only, so that it also runs on a machine that is there for training.
-"""
+"""Train the small model of a host, from data to weights."""
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
 import torch
 
+from dprm.decode.counts import Fixed
+from dprm.host.decoded import decoded
 from dprm.host.host import Host, Problems
-from dprm.host.rollout import Rollout, batches
-from dprm.order import Order
+from dprm.host.rollout import Decode
+from dprm.order import Gate, Order
 from dprm.train.denoiser import save_weights
+from dprm.train.learner import deployed, learner
 from dprm.train.learning import LearningPool
 from dprm.train.masks import MaskLaw, RandomMasks
 from dprm.train.pool import ProgressivePool
 from dprm.train.recipe import Recipe
-from dprm.train.task import task_of
+from dprm.train.task import Task, successes
 from dprm.train.training import Training
 from dprm.train.transformer import Transformer
 
@@ -31,10 +27,12 @@ LAWS = {
     "confidence": "masks along confidence order (PUMA)",
     "dprm": "masks along an order that learns from terminal rewards",
 }
+# Of the learning law, in lessons; and of what it learned, when it decodes.
+TRAINING_GATE, DECODING_GATE = Gate(4, 16, 64), Gate(0, 16, 16)
 
 
 def train(
-    host: str,
+    task: Task,
     law: str,
     recipe: Recipe,
     *,
@@ -44,32 +42,31 @@ def train(
     width: int | None = None,
     depth: int | None = None,
     problems: int = 256,
+    every: int = 100,
 ) -> dict[str, float]:
     """Train to the end and write the averaged weights to `out`; returns the last scores on the select split.
 
+    The law "dprm" also writes the policy it learned, ready to decode with, to `out` with the ending `.dprm`.
+
     Args:
+        law: one of LAWS.
         work: checkpoints, log and prepared data; a training that was killed goes on from there.
-        problems: held-out problems of an evaluation.
+        width, depth: of the model; None: the host's own.
+        problems: held-out problems of an evaluation. every: steps between two lessons of a law that learns.
     """
     if law not in LAWS:
         raise ValueError(f"law is {law!r}: expected one of {', '.join(LAWS)}")
     device = torch.device(device)
-    task = task_of(host)
     data = task.data(recipe.seed, device, work)
     model = Transformer(task.shaped(width, depth), recipe.seed).to(device)
-    teach: Callable[[Transformer, int], float] | None = None
+    host = task.wrap(model, device)
+    shared = {"phases": task.phases, "seed": recipe.seed, "device": device}
     masks: MaskLaw = RandomMasks(data, recipe.rows, recipe.seed, device)
     if law == "confidence":
-        masks = ProgressivePool(data, recipe.rows, Order(), task.phases, recipe.seed, device)
+        masks = ProgressivePool(data, recipe.rows, Order(), **shared)
     if law == "dprm":
-        learning = LearningPool(data, recipe.rows, task.wrap(model, device), task.phases, recipe.seed, device)
-        masks = learning
-
-        def lesson(average: Transformer, step: int) -> float:
-            return learning.lesson(task.wrap(average, device), step)
-
-        teach = lesson
-    held_out = task.wrap(model, device).problems("select", problems, recipe.seed)
+        masks = LearningPool(data, recipe.rows, host, learner(host, TRAINING_GATE), **shared, every=every)
+    held_out = host.problems("select", problems, recipe.seed)
 
     def evaluate(average: Transformer) -> dict[str, float]:
         scores = solved(task.wrap(average, device), held_out, widths=(1,), signals=("confidence",))
@@ -77,68 +74,24 @@ def train(
         return scores
 
     def keep(average: Transformer, scores: dict[str, float]) -> None:
-        facts = {"host": host, "law": law, "recipe": asdict(recipe), "steps": run.step, "scores": scores}
+        facts = {"host": host.name, "law": law, "recipe": asdict(recipe), "steps": run.step, "scores": scores}
         save_weights(out, average, facts)
 
-    run = Training(model, masks, recipe, work / f"{host}-{law}", evaluate, f"{host} {law}", teach)
+    run = Training(model, masks, recipe, work / f"{host.name}-{law}", evaluate=evaluate, title=f"{host.name} {law}")
     run.run()
     final = solved(task.wrap(run.average, device), held_out, widths=(1, 2, 3), signals=("confidence", "random"))
     keep(run.average, final)
+    if isinstance(masks, LearningPool):
+        deployed(masks.order, DECODING_GATE, host=host.name, estimator="training").save(out.with_suffix(".dprm"))
     return final
 
 
 def solved(host: Host, problems: Problems, widths: tuple[int, ...], signals: tuple[str, ...]) -> dict[str, float]:
-    """Share of problems solved under each signal and width."""
+    """Share of problems solved under each signal and number of positions a step."""
+    ways = {signal: Decode(Order(signal=signal)) for signal in signals}
     scores = {}
-    for signal in signals:
-        for width in widths:
-            parts = [part for _, part in batches(host, problems, Order(signal=signal), budget=width, rows=512)]
-            rollout = Rollout.joined(parts)
-            scores[f"solved_{signal}_{width}"] = float((rollout.reward >= host.solved_at).double().mean())
+    for width in widths:
+        rollouts = decoded(host.with_decoding(count=Fixed(width)), problems, ways, rows=512)
+        for signal, rollout in rollouts.items():
+            scores[f"solved_{signal}_{width}"] = float(successes(host, rollout.scores).double().mean())
     return scores
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m dprm.train.train", description="Train a host's small model.")
-    parser.add_argument("host")
-    parser.add_argument("--law", default="random", choices=LAWS, help="which positions training canvases mask")
-    length = parser.add_mutually_exclusive_group(required=True)
-    length.add_argument("--minutes", type=float, help="time limit; the learning rate ends with it")
-    length.add_argument("--steps", type=int, help="number of steps; equal for arms that are compared")
-    parser.add_argument("--rows", type=int, default=1024)
-    parser.add_argument("--rate", type=float, default=1e-3)
-    parser.add_argument("--width", type=int)
-    parser.add_argument("--depth", type=int)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--problems", type=int, default=256, help="held-out problems of an evaluation")
-    parser.add_argument("--eager", action="store_true", help="no torch.compile on a GPU")
-    parser.add_argument("--out", type=Path, help="weights file; default OUT/HOST-LAW.safetensors, OUT being runs")
-    parser.add_argument("--work", type=Path, default=Path("runs"))
-    given = parser.parse_args()
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    recipe = Recipe(
-        rows=given.rows,
-        steps=given.steps,
-        minutes=given.minutes,
-        rate=given.rate,
-        seed=given.seed,
-        compiled=device.type == "cuda" and not given.eager,
-    )
-    torch.set_float32_matmul_precision("high")
-    out = given.out or Path(os.environ.get("OUT", "runs")) / f"{given.host}-{given.law}.safetensors"
-    scores = train(
-        given.host,
-        given.law,
-        recipe,
-        out=out,
-        work=given.work,
-        device=device,
-        width=given.width,
-        depth=given.depth,
-        problems=given.problems,
-    )
-    print(json.dumps({"weights": str(out), **scores}))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,10 +1,8 @@
-"""The one training loop of all small hosts: masked diffusion with a mask law that can be exchanged.
-
-    loss = (1/B) Σ_b (1/|M_b|) Σ_{i∈M_b} −log p_θ(x⁰_i | x_t)
+"""The one training loop of all small hosts: a model, a mask law that says what it sees, an objective that says what for.
 
 What a step does is a function of (weights, optimiser, law's state, step) and of nothing else; a checkpoint holds these
-four, so a training that is killed and resumed on a CPU ends in the same bits as one that was not.
-Shapes: B rows, L positions, V vocabulary.
+four, so a training that is killed and resumed on a CPU ends in the same bits as one that was not. It also says what
+it belongs to: another recipe, model, law or objective is refused.
 """
 
 from __future__ import annotations
@@ -18,22 +16,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
+from dprm.host.identity import spec, word
 from dprm.host.progress import Progress
+from dprm.order.files import write_whole
 from dprm.train import checkpoint
 from dprm.train.masks import MaskLaw
+from dprm.train.objective import Objective, masked_cross_entropy
 from dprm.train.recipe import Recipe, Stopwatch
 from dprm.train.transformer import Transformer
 
 Evaluation = Callable[[Transformer], dict[str, float]]
-
-
-def masked_loss(logits: Tensor, clean: Tensor, masked: Tensor) -> Tensor:
-    """[B] mean cross-entropy over the masked positions of each row; every row must have one."""
-    loss = F.cross_entropy(logits.float().flatten(0, 1), clean.flatten(), reduction="none").view(clean.shape)
-    return (loss * masked).sum(1) / masked.sum(1)
+# Numbers of a recipe that change how a training is watched, not what it learns.
+_WATCHING = ("evaluations", "save_every", "log_every", "compiled")
 
 
 class Training:
@@ -44,13 +40,16 @@ class Training:
         law: canvases of every step, on the same device.
         recipe: the numbers.
         folder: holds `checkpoint.safetensors` and `log.jsonl`; a checkpoint there is resumed.
+        objective: the loss of a step.
         evaluate: called with the averaged model; its numbers are logged and shown.
-        teach: called with (averaged model, step) every `recipe.teach_every` steps; returns a number to log.
         title: for the progress display.
 
     Attributes:
         average: the averaged model, the one to use.
         step, steps: steps made, and steps in all (None until a time limit has become a number).
+
+    Raises:
+        ValueError: the checkpoint in the folder belongs to another training; the message says what differs.
     """
 
     def __init__(
@@ -59,13 +58,13 @@ class Training:
         law: MaskLaw,
         recipe: Recipe,
         folder: Path,
+        *,
+        objective: Objective = masked_cross_entropy,
         evaluate: Evaluation | None = None,
         title: str = "train",
-        teach: Callable[[Transformer, int], float] | None = None,
     ):
-        self.teach = teach
         self.model, self.law, self.recipe, self.folder = model, law, recipe, folder
-        self.evaluate, self.title = evaluate, title
+        self.objective, self.evaluate, self.title = objective, evaluate, title
         self.device = next(model.parameters()).device
         self.average = copy.deepcopy(model).requires_grad_(False).eval()
         matrices = [weight for weight in model.parameters() if weight.dim() > 1]
@@ -77,19 +76,29 @@ class Training:
             fused=self.device.type == "cuda",
         )
         self.step, self.steps = 0, recipe.steps
-        self._spent = 0.0
-        self._evaluating = 0.0
+        self._spent = self._evaluating = 0.0
         self._scores: dict[str, float] = {}
+        self._identity = {
+            "recipe": {name: value for name, value in asdict(recipe).items() if name not in _WATCHING},
+            "model": {**model.config.to_dict(), "first weights": word(*model.parameters())},
+            "law": law.spec(),
+            "objective": spec(objective),
+        }
         self._forward = torch.compile(model) if recipe.compiled else model
         if self.path.is_file():
             self._resume()
         # Also without a checkpoint: a kill before the first one leaves a log.
-        _forget_after(self.folder / "log.jsonl", self.step)
+        _forget_after(self.log, self.step)
 
     @property
     def path(self) -> Path:
         """Where the checkpoint is."""
         return self.folder / "checkpoint.safetensors"
+
+    @property
+    def log(self) -> Path:
+        """Where the log is: one JSON object a line, each with its step."""
+        return self.folder / "log.jsonl"
 
     def run(self, until: int | None = None) -> dict[str, float]:
         """Train to the end, or until step `until`, and return the last evaluation."""
@@ -97,24 +106,24 @@ class Training:
         watch = Stopwatch(self.recipe, self._spent, self.device)
         saved = shown = time.monotonic()
         shown_step = self.step
-        with Progress(self.title) as progress, (self.folder / "log.jsonl").open("a") as log:
+        with Progress(self.title) as progress:
             while not self._over(until):
                 if self.steps is None:
                     self.steps = watch.steps(self.step)
                     if self.steps is not None:
                         progress.say(f"{self.steps} steps fit into {self.recipe.minutes} minutes")
                 loss, norm = self._update()
-                if self.teach is not None and self.step % self.recipe.teach_every == 0:
-                    _write(log, step=self.step, taught=self.teach(self.average, self.step))
+                if facts := self.law.lesson(self.step, self.average):
+                    self._write(facts)
                 if self.step % self.recipe.log_every == 0 or self.step == self.steps:
                     facts = {"loss": loss.item(), "norm": norm.item()}
                     now = time.monotonic()
                     rate = (self.step - shown_step) / max(now - shown, 1e-9)
                     shown, shown_step = now, self.step
-                    _write(log, step=self.step, rate=self.recipe.rate_at(self.step - 1, self.steps), **facts)
+                    self._write({"rate": self.recipe.rate_at(self.step - 1, self.steps), **facts})
                     progress.show(self.step, self.steps, **facts, steps_per_s=rate, minutes=watch.seconds() / 60)
                 if self._evaluation_due(watch):
-                    self._evaluate(progress, log)
+                    self._evaluate(progress)
                     shown, shown_step = time.monotonic(), self.step
                 if time.monotonic() - saved > self.recipe.save_every or self.step == self.steps:
                     self._spent = watch.seconds()
@@ -128,7 +137,10 @@ class Training:
 
     def _update(self) -> tuple[Tensor, Tensor]:
         """One step: loss and gradient norm, without waiting for them."""
-        loss, logits = self._loss()
+        canvases = self.law.canvases(self.step)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
+            logits = self._forward(canvases.noisy)
+        loss = self.objective(logits, canvases)
         torch.autograd.backward(loss)
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
         for group in self.optimiser.param_groups:
@@ -143,13 +155,6 @@ class Training:
         self.step += 1
         return loss.detach(), norm
 
-    def _loss(self) -> tuple[Tensor, Tensor]:
-        """The loss and the logits of this step."""
-        clean, noisy, masked = self.law.canvases(self.step)
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
-            logits = self._forward(noisy)
-        return masked_loss(logits, clean, masked).mean(), logits
-
     def _evaluation_due(self, watch: Stopwatch) -> bool:
         if self.evaluate is None or self.steps is None:
             return False
@@ -158,13 +163,17 @@ class Training:
         due = self.step % -(-self.steps // self.recipe.evaluations) == 0
         return due and watch.allows_evaluation(self._evaluating)
 
-    def _evaluate(self, progress: Progress, log: Any) -> None:
+    def _evaluate(self, progress: Progress) -> None:
         assert self.evaluate is not None
         start = time.monotonic()
         self._scores = self.evaluate(self.average)
         self._evaluating += time.monotonic() - start
-        _write(log, step=self.step, **self._scores)
+        self._write(self._scores)
         progress.say(f"step {self.step}: " + "  ".join(f"{name} {value:.4g}" for name, value in self._scores.items()))
+
+    def _write(self, facts: dict[str, float]) -> None:
+        with self.log.open("a") as log:
+            log.write(json.dumps({"step": self.step, **facts}) + "\n")
 
     # ---- keeping ----------------------------------------------------------------------------------------------------
 
@@ -175,42 +184,46 @@ class Training:
         tensors |= checkpoint.with_prefix("law", self.law.state())
         for index, moments in self.optimiser.state_dict()["state"].items():
             tensors |= checkpoint.with_prefix(f"optimiser.{index}", moments)
-        facts = {
-            "step": self.step,
-            "steps": self.steps,
-            "spent": self._spent,
-            "scores": self._scores,
-            "recipe": asdict(self.recipe),
-            "model": self.model.config.to_dict(),
-        }
-        checkpoint.save(self.path, tensors, facts)
+        facts = {"step": self.step, "steps": self.steps, "spent": self._spent, "scores": self._scores}
+        checkpoint.save(self.path, tensors, {**facts, "belongs": self._identity})
 
     def _resume(self) -> None:
         tensors, facts = checkpoint.load(self.path, self.device)
-        if facts["model"] != json.loads(json.dumps(self.model.config.to_dict())):
-            raise ValueError(f"{self.path} belongs to a model {facts['model']}: choose another folder or delete it")
+        differing = differences(facts.get("belongs", {}), json.loads(json.dumps(self._identity)))
+        if differing:
+            raise ValueError(
+                f"{self.path} belongs to another training: {'; '.join(differing)}; choose another folder or delete it"
+            )
         # A tied output matrix is written once, under the name of the embedding.
         strict = not self.model.config.tied
-        self.model.load_state_dict(checkpoint.part("model", tensors), strict=strict)
-        self.average.load_state_dict(checkpoint.part("average", tensors), strict=strict)
-        self.law.restore(checkpoint.part("law", tensors))
-        moments = checkpoint.part("optimiser", tensors)
+        self.model.load_state_dict(checkpoint.without_prefix("model", tensors), strict=strict)
+        self.average.load_state_dict(checkpoint.without_prefix("average", tensors), strict=strict)
+        self.law.restore(checkpoint.without_prefix("law", tensors))
+        moments = checkpoint.without_prefix("optimiser", tensors)
         state = self.optimiser.state_dict()
         count = sum(len(group["params"]) for group in state["param_groups"])
-        state["state"] = {index: checkpoint.part(str(index), moments) for index in range(count)} if moments else {}
+        if moments:
+            state["state"] = {index: checkpoint.without_prefix(str(index), moments) for index in range(count)}
         self.optimiser.load_state_dict(state)
         self.step, self.steps = facts["step"], facts["steps"]
         self._spent, self._scores = facts["spent"], facts["scores"]
 
 
-def _write(log: Any, **entry: float) -> None:
-    log.write(json.dumps(entry) + "\n")
-    log.flush()
+def differences(there: Any, here: Any, name: str = "") -> list[str]:
+    """What differs between two trees of plain data, a line for every leaf."""
+    if isinstance(there, dict) and isinstance(here, dict):
+        keys = list(dict.fromkeys([*here, *there]))
+        lines = [differences(there.get(key), here.get(key), f"{name}.{key}" if name else key) for key in keys]
+        return [line for below in lines for line in below]
+    if there == here:
+        return []
+    texts = [text if len(text) <= 60 else f"{text[:60]}…" for text in (repr(there), repr(here))]
+    return [f"{name} is {texts[0]} there and {texts[1]} here"]
 
 
-def _forget_after(path: Path, step: int) -> None:
+def _forget_after(log: Path, step: int) -> None:
     """Drop log lines of steps that a resumed training will make again."""
-    if path.is_file():
+    if log.is_file():
         # A kill can leave half a line at the end.
-        whole = [line for line in path.read_text().splitlines(True) if line.endswith("\n")]
-        path.write_text("".join(line for line in whole if json.loads(line)["step"] <= step))
+        lines = [line for line in log.read_text().splitlines(True) if line.endswith("\n")]
+        write_whole(log, "".join(line for line in lines if json.loads(line)["step"] <= step).encode())

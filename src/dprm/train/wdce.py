@@ -14,7 +14,7 @@ What is decided, where sources leave it open:
 - With λ = 0 the minimum is p* itself. With λ = 1 the advantages of a group sum to 0: on one decision the loss is linear
   in the log-odds, so it has a direction (from p⁻ to p*) and no minimum. What ends it is that a group of equal rewards
   has A = 0, exactly: a prompt that is always solved, or never, is left alone.
-- log_rnd compares bounds on the log-likelihood at temperature 1, both on the same masks (`likelihood_bound`). Rollouts
+- log_rnd compares bounds on the log-likelihood at temperature 1, both on the same masks (`objective.likelihood_bound`). Rollouts
   drawn at another temperature are treated as if they were not, as in the authors' trainer; the order is taken as given,
   only token probabilities enter. While the model is still the reference, log_rnd is 0.
 
@@ -23,13 +23,37 @@ Shapes: P prompts, G rollouts of each, R masks of each rollout, L positions, V v
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
 from dprm.order.checks import check_number, check_shape
-from dprm.train.training import masked_loss
+from dprm.train.objective import masked_loss
+from dprm.train.rollouts import RolloutCanvases
 
 ALPHA = 0.04
+
+
+@dataclass(frozen=True)
+class Wdce:
+    """The objective.
+
+    Attributes:
+        alpha: temperature α of the tilt. negative: λ.
+    """
+
+    alpha: float = ALPHA
+    negative: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_number("alpha", self.alpha, 0, open_low=True)
+        check_number("negative", self.negative, 0)
+
+    def __call__(self, logits: Tensor, canvases: RolloutCanvases) -> Tensor:
+        advantage = advantages(canvases.reward, canvases.log_rnd, self.alpha, self.negative)
+        row_loss = masked_loss(logits, canvases.clean, canvases.masked)
+        return wdce(row_loss.view(-1, *advantage.shape), advantage)
 
 
 def path_weights(reward: Tensor, log_rnd: Tensor | None = None, alpha: float = ALPHA) -> tuple[Tensor, Tensor]:
@@ -64,27 +88,7 @@ def wdce(row_loss: Tensor, advantage: Tensor) -> Tensor:
     """The loss, from the mean cross-entropy over the masked positions of every canvas.
 
     Args:
-        row_loss: [P,G], or [R,P,G] with R masks of every rollout (see `training.masked_loss`).
+        row_loss: [P,G], or [R,P,G] with R masks of every rollout (see `objective.masked_loss`).
         advantage: [P,G].
     """
     return (advantage.to(row_loss.dtype) * row_loss).sum(-1).mean()
-
-
-def likelihood_bound(logits: Tensor, clean: Tensor, masked: Tensor, positions: Tensor) -> Tensor:
-    """[B] float64 estimate of a lower bound on log p(x), from one mask of every row.
-
-        log p(x) ≥ E_M [ (n/|M|) Σ_{j∈M} log p(x_j | x without M) ]     n response positions, |M| uniform on 1 … n
-
-    The bound is that of an order whose prefixes are the complements of M: a random order for random masks, the order of
-    the rollout for prefixes of that order.
-
-    Args:
-        logits: [B,L,V] at the masked canvases. clean: [B,L]. masked: [B,L] bool, at least one a row.
-        positions: [B] int, n.
-    """
-    return -positions * masked_loss(logits, clean, masked).double()
-
-
-def log_ratio(reference: list[Tensor], present: list[Tensor]) -> Tensor:
-    """[B] log_rnd = log p_ref − log p_cur: the mean over masks of the difference of two bounds on the same masks."""
-    return (torch.stack(reference) - torch.stack(present)).mean(0)

@@ -1,0 +1,64 @@
+"""Arguments that several commands share, and the host that they describe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from dprm.host.host import Host
+
+HostName = Annotated[
+    str, typer.Argument(help="A host of `dprm hosts`, or your own: package.module:attribute or path.py:attribute.")
+]
+Difficulty = Annotated[
+    str | None, typer.Option(help="How hard: dmpo numbers (3-6), puma clues (22-25), puma_words steps (4).")
+]
+Width = Annotated[int | None, typer.Option(min=1, help="Positions revealed a step; default the host's own.")]
+Temperature = Annotated[float | None, typer.Option(min=0.0, help="Of the tokens; default the host's own.")]
+PreferenceText = Annotated[
+    str | None, typer.Option("--preference", help="Weights of the host's benefits, such as qed=0.55,sa=0.45.")
+]
+Reward = Annotated[
+    str | None, typer.Option(help="Your own reward of (tokens, facts): package.module:function or path.py:function.")
+]
+Weights = Annotated[Path | None, typer.Option(help="A checkpoint of `dprm train` instead of the committed weights.")]
+Seed = Annotated[int, typer.Option(help="Seed of problems, orders and intervals.")]
+Rows = Annotated[int, typer.Option(min=1, help="Canvases decoded together; changes the time, not the result.")]
+Device = Annotated[str, typer.Option(help="Where the model runs: cpu, cuda.")]
+Compiled = Annotated[
+    bool, typer.Option("--compile", help="Compile the model: three times as fast on a GPU, after half a minute.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+def chosen_host(
+    name: str,
+    *,
+    device: str = "cpu",
+    compiled: bool = False,
+    weights: Path | None = None,
+    difficulty: str | None = None,
+    width: int | None = None,
+    temperature: float | None = None,
+    preference: str | None = None,
+    reward: str | None = None,
+) -> Host:
+    """The host that a command was asked for."""
+    from dprm.decode.counts import Fixed
+    from dprm.host.metrics import Preference
+    from dprm.host.variants import with_reward
+    from dprm.hosts import load
+
+    host = load(name, device, compiled, weights)
+    if difficulty is not None:
+        host = host.at(difficulty)
+    if reward is not None:
+        host = with_reward(host, reward)
+    if width is not None:
+        host = host.with_decoding(count=Fixed(width))
+    if temperature is not None:
+        host = host.with_decoding(temperature=temperature)
+    return host if preference is None else host.with_preference(Preference.read(preference))

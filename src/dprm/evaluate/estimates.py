@@ -1,0 +1,99 @@
+"""What every arm of a card earned: means, differences and their intervals, from the outcomes alone.
+
+Decode seeds share their problems, so they are averaged problem by problem before problems are resampled. Shapes: S
+decode seeds, N problems, J metrics.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from dprm.evaluate.bootstrap import Interval, difference_interval, mean_interval, spread
+from dprm.evaluate.card import Arm, Card, Estimate
+from dprm.evaluate.outcomes import Outcomes
+from dprm.evaluate.seeds import averages
+from dprm.evaluate.verdict import judge
+
+
+def judged_again(card: Card, outcomes: Outcomes) -> Card:
+    """The card with every number that outcomes decide worked out from them: intervals, seeds, verdict.
+
+    A comparison makes its card so; from the file beside a card come the same numbers.
+    """
+    missing = [name for name in card.arms if name not in outcomes.scores]
+    if missing or len(outcomes.key) != card.count:
+        what = f"lack {', '.join(missing)}" if missing else f"are of {len(outcomes.key)} problems"
+        raise ValueError(f"these outcomes are not those of the card of {card.count} problems: they {what}")
+    sampling = _Sampling(card.paired, outcomes.group, card.resamples, card.seeds[0])
+    rewards = {name: _rewards(card, outcomes.scores[name]) for name in card.arms}
+    arms = {}
+    for name, arm in card.arms.items():
+        control = None if name == card.reference else card.reference
+        reward = sampling.estimate(rewards[name], None if control is None else rewards[control])
+        metrics = dict(arm.metrics)
+        for column, metric in enumerate(card.judged):
+            values = outcomes.scores[name][..., column].double()
+            other = None if control is None else outcomes.scores[control][..., column].double()
+            # Where the reward is this metric, the numbers are the same.
+            same = torch.equal(values, rewards[name])
+            metrics[metric.name] = reward if same else sampling.estimate(values, other)
+        ordered = {metric.name: replace(metrics[metric.name]) for metric in card.metrics if metric.name in metrics}
+        arms[name] = _with_gap(replace(arm, **vars(reward), metrics=ordered), rewards, name, sampling)
+    notes = {note: value for note, value in card.notes.items() if note != "seeds"}
+    per_problem = {name: reward.mean(0) for name, reward in rewards.items()}
+    fits = {name: arm.fit for name, arm in card.arms.items() if arm.fit and arm.ablates is None}
+    if groups_of_fits := averages(
+        per_problem,
+        card.reference,
+        fits,
+        paired=card.paired,
+        resamples=card.resamples,
+        seed=card.seeds[0],
+        groups=outcomes.group,
+    ):
+        notes["seeds"] = groups_of_fits
+    judged = replace(card, arms=arms, notes=notes)
+    return replace(judged, verdict=judge(judged).facts())
+
+
+@dataclass(frozen=True)
+class _Sampling:
+    """How intervals are drawn: as the host declares, whole groups together."""
+
+    paired: bool
+    groups: Tensor
+    resamples: int
+    seed: int
+
+    def estimate(self, values: Tensor, control: Tensor | None) -> Estimate:
+        """The estimate of values [S,N], against control [S,N] if there is one."""
+        mean = mean_interval(values.mean(0), self.resamples, seed=self.seed, groups=self.groups)
+        delta = (None, None, None) if control is None else self.difference(values, control)
+        return Estimate(*mean, *delta, spread(values.mean(1)))
+
+    def difference(self, values: Tensor, control: Tensor) -> Interval:
+        """values minus control, both [S,N]."""
+        return difference_interval(
+            values.mean(0),
+            control.mean(0),
+            paired=self.paired,
+            resamples=self.resamples,
+            seed=self.seed,
+            groups=self.groups,
+        )
+
+
+def _with_gap(arm: Arm, rewards: dict[str, Tensor], name: str, sampling: _Sampling) -> Arm:
+    """An ablation with its distance to the arm that it takes something away from."""
+    if arm.ablates is None:
+        return arm
+    gap, low, high = sampling.difference(rewards[arm.ablates], rewards[name])
+    return replace(arm, gap=gap, gap_low=low, gap_high=high)
+
+
+def _rewards(card: Card, scores: Tensor) -> Tensor:
+    """[S,N] float64, the terminal rewards of scores [S,N,J]."""
+    return card.preference.reward(scores.flatten(0, 1), card.judged).view(scores.shape[:2])
