@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from dprm.decode import Decoding
-from dprm.host.host import Host, Problems
+from dprm.host.host import SPLITS, Host, Problems
 from dprm.host.metrics import Metric
 from dprm.theory import myopic
 
@@ -26,7 +26,9 @@ class ToyHost(Host):
         return CHAIN.denoiser()
 
     def problems(self, split: str, count: int, seed: int = 0) -> Problems:
-        first = {"train": 0, "fit": 1, "select": 2, "test": 3}[split] * 100_000
+        if split not in SPLITS:
+            raise ValueError(f"split is {split!r}: expected one of {', '.join(SPLITS)}")
+        first = SPLITS.index(split) * 100_000
         canvas = torch.full((count, CHAIN.length), CHAIN.vocab)
         return Problems(canvas, torch.arange(count) + first, list(range(count)))
 

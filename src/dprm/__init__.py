@@ -18,39 +18,28 @@ The rooms, each of which imports only from those before it:
 import importlib
 from typing import TYPE_CHECKING, Any
 
+# At once, not on first use: the room `dprm.decode` has the name of the function, and whoever imported the room first
+# would put it in the place of the function.
+from dprm.decode import Decoding, Result, decode
+from dprm.order import Order, Policy, Reading, Stats, read, scalarize
+
 if TYPE_CHECKING:
     from dprm import hosts, theory
-    from dprm.decode.decoding import Decoding
-    from dprm.decode.loop import Result, decode
     from dprm.evaluate.learn import learn
     from dprm.host.host import Host, Problems
     from dprm.host.made import make_host
     from dprm.host.metrics import Metric, Preference
-    from dprm.order.order import Order
-    from dprm.order.policy import Policy
-    from dprm.order.reading import Reading, read
-    from dprm.order.scalarize import scalarize
-    from dprm.order.stats import Stats
 
 __version__ = "0.1.0"
 
 # Loaded on first use, so that nothing is paid for that is not used.
 _HOME = {
-    "Decoding": "dprm.decode.decoding",
     "Host": "dprm.host.host",
     "Metric": "dprm.host.metrics",
-    "Order": "dprm.order.order",
-    "Policy": "dprm.order.policy",
     "Preference": "dprm.host.metrics",
     "Problems": "dprm.host.host",
-    "Reading": "dprm.order.reading",
-    "Result": "dprm.decode.loop",
-    "Stats": "dprm.order.stats",
-    "decode": "dprm.decode.loop",
     "learn": "dprm.evaluate.learn",
     "make_host": "dprm.host.made",
-    "read": "dprm.order.reading",
-    "scalarize": "dprm.order.scalarize",
 }
 _ROOMS = ("hosts", "theory")
 __all__ = [
@@ -76,7 +65,6 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
-        # The room `dprm.decode` has the name of the function: what is asked for here is the function.
         value = getattr(importlib.import_module(_HOME[name]), name)
         globals()[name] = value
         return value

@@ -2,24 +2,28 @@
 
 import dataclasses
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 import dprm
 from dprm.cli import app
+from dprm.evaluate.arms import arms_of
 from dprm.evaluate.compare import compare
 from tests.draws import taught
 from tests.toy_host import ToyHost
 
 runner = CliRunner()
+TOY = f"{Path(__file__).parents[1] / 'toy_host.py'}:ToyHost"
 
 
 @pytest.fixture
 def card(tmp_path):
     host = ToyHost()
-    orders = {"confidence": dprm.Order(), "learned": taught(dprm.Order(phases=2, bins=4), 1)}
-    made, _ = compare(host, host.problems("test", 20), orders, fits={"learned": {"estimator": "onpolicy"}})
+    policy = taught(dprm.Order(phases=2, bins=4), 1).policy(estimator="onpolicy")
+    arms = arms_of(host, (), {"learned": policy})
+    made = compare(host, host.problems("test", 20), arms, split="test").card
     made.host = "dmpo"
     made.save(tmp_path / "card.json")
     return made
@@ -81,10 +85,10 @@ def test_a_host_is_judged_by_its_cards(card, tmp_path):
 def test_what_cannot_be_judged_ends_with_exit_code_2(tmp_path):
     (tmp_path / "other.json").write_text("{}")
     for what, message in [
-        (["nothing"], "neither a host"),
+        (["nothing"], "'nothing' is no file, and"),
         ([], "expected a host"),
         ([str(tmp_path / "other.json")], "is not a result card"),
-        (["dmpo", "--results", str(tmp_path)], "holds no card of dmpo"),
+        (["dmpo", "--results", str(tmp_path)], "has cards of no host: make one with `dprm compare dmpo --out FILE`"),
     ]:
         shown = runner.invoke(app, ["audit", *what])
         assert shown.exit_code == 2, shown.output
@@ -118,14 +122,13 @@ def test_a_calibration_writes_its_card_and_says_which_limits_hold(tmp_path, monk
 
 def test_compare_adds_ablations_and_a_control(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("dprm.hosts.load", lambda name, device="cpu", compiled=False: ToyHost())
     taught(dprm.Order(phases=2, bins=4), 1).policy(host="toy", rollouts="12").save(tmp_path / "mine.dprm")
-    how = ["compare", "toy", "--orders", "confidence", "--limit", "8", "--policy", "mine.dprm", "--ablate"]
+    how = ["compare", TOY, "--orders", "confidence", "--limit", "8", "--policy", "mine.dprm", "--ablate"]
     shown = runner.invoke(app, [*how, "--best-of", "3", "--out", "card.json"])
     assert shown.exit_code == 0, shown.output
     arms = json.loads((tmp_path / "card.json").read_text())["arms"]
     ablated = {name for name, arm in arms.items() if arm["ablates"] == "mine"}
-    assert ablated == {f"mine, {what}" for what in ("shuffled values", "gate/count only", "reward only", "uniform")}
+    assert ablated == {f"mine, {what}" for what in ("shuffled values", "gate only", "reward only", "uniform")}
     assert arms["mine"]["fit"]["rollouts"] == "12"
     assert arms["confidence, best of 3"]["nfe"] == 3 * arms["confidence"]["nfe"]
     assert arms["confidence, best of 3"]["mean"] >= arms["confidence"]["mean"]

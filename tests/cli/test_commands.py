@@ -1,16 +1,18 @@
 """The command, as a person meets it."""
 
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 import dprm
 from dprm.cli import app
+from dprm.hosts import task_of
 from tests.draws import taught
-from tests.toy_host import ToyHost
 
 runner = CliRunner()
+TOY = f"{Path(__file__).parents[1] / 'toy_host.py'}:ToyHost"
 
 
 @pytest.mark.parametrize("command", [[], ["demo"], ["theory"], ["policy"], ["hosts"], ["train"], ["fit"], ["compare"]])
@@ -42,7 +44,7 @@ def test_demo_says_so_when_nothing_was_learned():
 def test_demo_decodes_and_replays_the_trained_host():
     shown = runner.invoke(app, ["demo", "--problems", "2"])
     assert shown.exit_code == 0, shown.output
-    assert "puma_words: 2 problems of test, budget 8" in shown.output
+    assert "puma_words (4): 2 problems of test, budget 8" in shown.output
     said = shown.output.replace("\n", " ")
     assert "the order alone moves the share of solved" in said
     assert "2 problems are few" in said
@@ -67,57 +69,102 @@ def test_an_unreadable_policy_is_refused_with_exit_code_2(tmp_path):
         assert "dprm policy:" in shown.output
 
 
-@pytest.fixture
-def toy(monkeypatch):
-    monkeypatch.setattr("dprm.hosts.load", lambda name, device="cpu", compiled=False: ToyHost())
-
-
-def test_fit_and_compare_work_together(toy, tmp_path, monkeypatch):
+def test_fit_and_compare_work_together_on_a_strangers_host(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    fitted = runner.invoke(app, ["fit", "toy", "--paths", "600", "--select", "40"])
+    how = ["fit", TOY, "--calls", "3000", "--estimator", "branched,head", "--select", "40", "--beta", "2"]
+    refused = runner.invoke(app, how)
+    assert refused.exit_code == 2
+    assert "estimator head has no setting 'beta'" in refused.output
+    fitted = runner.invoke(app, how[:-2])
     assert fitted.exit_code == 0, fitted.output
-    how = [
-        "compare",
-        "toy",
-        "--limit",
-        "20",
-        "--policy",
-        "runs/toy.dprm",
-        "--out",
-        "card.json",
-        "--orders",
-        "confidence,random",
-    ]
-    compared = runner.invoke(app, how)
+    assert "the choice took" in fitted.output
+    assert (tmp_path / "runs" / "toy.account.json").is_file()
+    how = ["compare", TOY, "--limit", "20", "--policy", "runs/toy.dprm", "--orders", "random", "--ablate"]
+    compared = runner.invoke(app, [*how, "--out", "card.json"])
     assert compared.exit_code == 0, compared.output
-    arms = json.loads((tmp_path / "card.json").read_text())["arms"]
-    assert arms["dprm"]["mean"] == 1.0
-    assert arms["confidence"]["mean"] == 0.0
+    card = json.loads((tmp_path / "card.json").read_text())
+    assert card["split"] == "select"
+    assert card["arms"]["dprm"]["mean"] == 1.0
+    assert card["arms"]["confidence"]["mean"] == 0.0
     assert "paired, to confidence" in compared.output
-    assert json.loads(runner.invoke(app, [*how, "--json"]).stdout)["arms"].keys() == arms.keys()
+    assert (tmp_path / "card.outcomes.npz").is_file()
+    again = json.loads(runner.invoke(app, [*how, "--json"]).stdout)
+    assert again["arms"].keys() == card["arms"].keys()
 
 
-def test_own_problems_are_compared_and_lines_that_do_not_fit_are_named(toy, tmp_path, monkeypatch):
+def test_a_look_at_the_test_split_is_written_down_beside_the_policy(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    taught(dprm.Order(), 1).policy(host="toy").save(tmp_path / "mine.dprm")
+    how = ["compare", TOY, "--policy", "mine.dprm", "--orders", "", "--limit", "4", "--json"]
+    assert runner.invoke(app, how).exit_code == 0
+    assert not (tmp_path / "mine.looks.jsonl").exists()
+    looks = []
+    for limit in ("5", "5", "6"):
+        shown = runner.invoke(app, [*how[:-2], limit, "--json", "--split", "test"])
+        looks.append(json.loads(shown.stdout)["notes"]["looks"])
+    assert looks == [{"mine": 0}, {"mine": 0}, {"mine": 1}]
+    assert len((tmp_path / "mine.looks.jsonl").read_text().splitlines()) == 2
+
+
+def test_two_policies_of_one_name_are_two_arms(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for number, folder in enumerate(("mine", "yours")):
+        (tmp_path / folder).mkdir()
+        taught(dprm.Order(), number).policy().save(tmp_path / folder / "toy.dprm")
+    how = ["compare", TOY, "--orders", "", "--limit", "4", "--json"]
+    both = runner.invoke(app, [*how, "--policy", "mine/toy.dprm", "--policy", "yours/toy.dprm"])
+    assert list(json.loads(both.stdout)["arms"]) == ["confidence", "mine/toy", "yours/toy"]
+    twice = runner.invoke(app, [*how, "--policy", "mine/toy.dprm", "--policy", "mine/toy.dprm"])
+    assert twice.exit_code == 2
+    assert "two policies are called 'mine/toy'" in twice.output
+    (tmp_path / "mine" / "toy.dprm").rename(tmp_path / "confidence.dprm")
+    named = runner.invoke(app, [*how, "--policy", "confidence.dprm"])
+    assert "'confidence', the name of a signal" in named.output
+
+
+def test_own_problems_are_compared_and_lines_that_do_not_fit_are_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.txt").write_text("ok\nbad line\nok\n")
-    shown = runner.invoke(app, ["compare", "toy", "--problems", "mine.txt", "--orders", "confidence"])
-    assert shown.exit_code == 0
+    shown = runner.invoke(app, ["compare", TOY, "--problems", "mine.txt", "--orders", ""])
+    assert shown.exit_code == 0, shown.output
     assert "left out: mine.txt, bad line" in shown.output
     assert "2 problems of mine.txt" in shown.output
 
 
-def test_bad_requests_end_with_exit_code_2_and_change_nothing(toy, tmp_path, monkeypatch):
+def test_a_policy_says_what_it_was_fitted_for(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    taught(dprm.Order(), 1).policy(host="toy", count="3", states="1").save(tmp_path / "three.dprm")
+    shown = runner.invoke(app, ["compare", TOY, "--policy", "three.dprm", "--limit", "4"])
+    assert shown.exit_code == 0, shown.output
+    assert "three.dprm: count is '1' here, and the policy was fitted for '3'" in shown.output
+    taught(dprm.Order(), 1).policy(host="toy", states="24").save(tmp_path / "states.dprm")
+    shown = runner.invoke(app, ["compare", TOY, "--policy", "states.dprm", "--limit", "4"])
+    assert shown.exit_code == 2
+    assert "states is '1' here, and the policy was fitted for '24'" in shown.output
+
+
+def test_bad_requests_end_with_exit_code_2_and_change_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     taught(dprm.Order(), 1).policy(host="other").save(tmp_path / "other.dprm")
     (tmp_path / "card.json").write_text("mine")
     for how, message in [
-        (["--policy", "other.dprm"], "was fitted for host other, not toy"),
+        (["--policy", "other.dprm"], "host is 'toy' here, and the policy was fitted for 'other'"),
         (["--orders", "certainty"], "signal is 'certainty'"),
         (["--problems", "missing.txt"], "missing.txt"),
         (["--policy", "missing.dprm"], "missing.dprm"),
+        (["--ablate"], "--ablate takes something away from a policy"),
+        (["--split", "all"], "split is 'all'"),
+        (["--device", "cuda"], "there is no CUDA device here"),
+        (["--preference", "quality=x"], "expected BENEFIT=WEIGHT"),
+        (["--reward", "nowhere"], "expected package.module:attribute"),
+        (["--out", "."], "a folder, expected a file"),
     ]:
-        shown = runner.invoke(app, ["compare", "toy", "--out", "card.json", *how])
-        assert shown.exit_code == 2, shown.output
+        shown = runner.invoke(app, ["compare", TOY, "--out", "card.json", *how])
+        assert shown.exit_code == 2, (how, shown.output)
+        assert message in shown.output.replace("\n", " ")
+    for host, message in [("toy", "there is no host 'toy'"), ("nothing:here", "there is no module 'nothing'")]:
+        shown = runner.invoke(app, ["compare", host])
+        assert shown.exit_code == 2
         assert message in shown.output
     assert (tmp_path / "card.json").read_text() == "mine"
 
@@ -133,8 +180,8 @@ def test_train_writes_weights_and_enters_them_where_weights_live(tmp_path, monke
     monkeypatch.setenv("DPRM_WEIGHTS", str(tmp_path / "weights"))
     trained = []
 
-    def pretend(host, law, recipe, *, out, **rest):
-        trained.append((host, law, recipe.steps))
+    def pretend(task, law, recipe, *, out, **rest):
+        trained.append((task.config.vocabulary, law, recipe.steps))
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_bytes(b"weights")
         return {"solved": 0.5}
@@ -142,7 +189,7 @@ def test_train_writes_weights_and_enters_them_where_weights_live(tmp_path, monke
     monkeypatch.setattr("dprm.train.train.train", pretend)
     shown = runner.invoke(app, ["train", "puma", "--law", "dprm", "--steps", "5", "--out", "weights/puma.safetensors"])
     assert shown.exit_code == 0, shown.output
-    assert trained == [("puma", "dprm", 5)]
+    assert trained == [(task_of("puma").config.vocabulary, "dprm", 5)]
     listed = json.loads((tmp_path / "weights" / "manifest.json").read_text())
     assert listed["puma.safetensors"]["metrics"] == {"solved": 0.5}
     assert json.loads(runner.invoke(app, ["train", "puma", "--json"]).stdout)["solved"] == 0.5

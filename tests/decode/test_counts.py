@@ -31,7 +31,7 @@ def test_count_rules_follow_their_published_definitions_row_by_row(seed):
     reading = dprm.read(logits(seed, 5, 9, 4) * 2 + torch.rand(5, 9, 4, generator=torch.Generator().manual_seed(seed)))
     flags = candidates(seed, 5, 9)
     for rule in RULES[2:]:
-        counts = rule(reading, flags, 0)
+        counts = rule(reading, flags, torch.zeros(5))
         for row in range(5):
             confidence = reading.confidence[row][flags[row]].tolist()
             assert counts[row] == definition(rule, confidence, reading.entropy[row][flags[row]].tolist())
@@ -41,8 +41,9 @@ def test_count_rules_follow_their_published_definitions_row_by_row(seed):
 def test_a_row_count_does_not_depend_on_its_batch(seed):
     reading, flags = dprm.read(logits(seed, 8, 11, 5)), candidates(seed, 8, 11)
     for rule in RULES[1:]:
-        whole = rule(reading, flags, 1)
-        alone = rule(reading[[3]], flags[3:4], 1)
+        step = torch.randint(0, 6, (8,), generator=torch.Generator().manual_seed(seed))
+        whole = rule(reading, flags, step)
+        alone = rule(reading[[3]], flags[3:4], step[3:4])
         assert whole[3] == alone[0]
         assert ((whole >= 1) | (flags.sum(1) == 0)).all()
         assert (whole <= flags.sum(1)).all()
@@ -51,7 +52,7 @@ def test_a_row_count_does_not_depend_on_its_batch(seed):
 def test_even_splits_as_evenly_as_whole_numbers_allow():
     flags, shares = torch.ones(1, 10, dtype=torch.bool), []
     for step in range(4):
-        count = int(Even(4)(None, flags, step))
+        count = int(Even(4)(None, flags, torch.tensor([step])))
         shares.append(count)
         flags[0, : int((~flags).sum()) + count] = False
     assert shares == [3, 3, 2, 2]
@@ -59,7 +60,7 @@ def test_even_splits_as_evenly_as_whole_numbers_allow():
 
 def test_cumulative_grows_to_all_positions():
     flags = torch.ones(1, 7, dtype=torch.bool)
-    assert [int(Cumulative(4)(None, flags, step)) for step in range(4)] == [2, 4, 6, 7]
+    assert [int(Cumulative(4)(None, flags, torch.tensor([step]))) for step in range(4)] == [2, 4, 6, 7]
 
 
 def test_hold_back_goes_by_the_prediction():

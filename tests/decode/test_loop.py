@@ -1,5 +1,7 @@
 """The decoding loop."""
 
+import sys
+
 import pytest
 import torch
 from hypothesis import given
@@ -54,7 +56,7 @@ def test_nfe_is_the_number_of_calls_and_rows_pay_for_what_they_needed():
 @given(
     seed=seeds,
     rule=st.sampled_from(RULES),
-    signal=st.sampled_from(["confidence", "random", "stable"]),
+    signal=st.sampled_from(["confidence", "random", "uncertainty"]),
     temperature=st.sampled_from([0.0, 0.8]),
 )
 def test_a_row_with_its_own_seed_decodes_the_same_in_any_batch(seed, rule, signal, temperature):
@@ -169,12 +171,12 @@ def test_sampled_tokens_follow_the_tempered_distribution():
 def test_values_change_only_when_the_canvas_does():
     proposals, canvases = [], []
 
-    def remember(state, reading, choice):
-        proposals.append(reading.tokens.clone())
-        canvases.append(state.tokens.clone())
+    def remember(step):
+        proposals.append(step.reading.tokens.clone())
+        canvases.append(step.state.tokens.clone())
 
-    canvas = masked_canvas(2, 8)
-    canvas[1, 2:7] = 0  # The second row is finished after one step: its canvas stays.
+    canvas = masked_canvas(5, 8)
+    canvas[1, 2:7] = 0  # The second row is finished after one step: its canvas stays, one of five waits in the batch.
     dprm.decode(MockDenoiser(), canvas, dprm.Order(), mask_id=MASK, temperature=2.0, on_step=remember)
     assert torch.equal(proposals[2][1], proposals[3][1])
     # A position whose neighbours did not change is offered the same value again.
@@ -200,7 +202,7 @@ def test_with_the_mode_as_confidence_the_order_does_not_depend_on_the_draws():
 
 def test_bad_hosts_are_named():
     canvas = masked_canvas(2, 5)
-    with pytest.raises(ValueError, match=r"denoiser gave \(2, 4, 7\) for canvases \(2, 5\)"):
+    with pytest.raises(ValueError, match=r"the model gave \(2, 4\) positions for canvases \(2, 5\)"):
         dprm.decode(lambda tokens: torch.zeros(2, 4, 7), canvas, dprm.Order(), mask_id=MASK)
 
     def broken(tokens):
@@ -219,8 +221,8 @@ def test_bad_hosts_are_named():
 
 
 def test_where_values_cannot_be_looked_at_broken_logits_are_found_at_the_end(monkeypatch):
-    for module in ("reading", "door", "ranking", "checks"):
-        monkeypatch.setattr(f"dprm.order.{module}.can_look", lambda tensor: False)
+    for module in ("order.reading", "order.choice", "order.checks", "decode.loop"):
+        monkeypatch.setattr(sys.modules[f"dprm.{module}"], "can_look", lambda tensor: False)
 
     def broken(tokens):
         logits = torch.zeros(2, 5, 7)
@@ -233,7 +235,7 @@ def test_where_values_cannot_be_looked_at_broken_logits_are_found_at_the_end(mon
 
 def test_trace_and_choices_credit_the_same_cells():
     order, choices = dprm.Order(rule="soft_bon", explore=True), []
-    how = {"mask_id": MASK, "budget": 2, "on_step": lambda state, reading, choice: choices.append(choice)}
+    how = {"mask_id": MASK, "budget": 2, "on_step": lambda step: choices.append(step.choice)}
     result = dprm.decode(MockDenoiser(), masked_canvas(4, 9), order, **how)
     reward = torch.rand(4)
     by_trace, by_choices = dprm.Order(), dprm.Order()
@@ -243,8 +245,8 @@ def test_trace_and_choices_credit_the_same_cells():
 
 
 def test_aux_may_depend_on_the_canvas():
-    def visible_neighbours(state, reading):
-        seen = (state.tokens != MASK).long()
+    def visible_neighbours(canvas, reading):
+        seen = (canvas != MASK).long()
         return seen.roll(1, 1) + seen.roll(-1, 1)
 
     order = dprm.Order(aux=3)
@@ -257,9 +259,10 @@ def test_aux_may_depend_on_the_canvas():
 def test_with_the_mode_as_confidence_guards_still_look_at_what_would_be_revealed():
     ends, how = [], {"mask_id": MASK, "temperature": 1.0, "confidence_of": "mode", "guard": HoldBack((0,))}
 
-    def keep(state, reading, choice):
-        others = (state.tokens == MASK) & (reading.tokens != 0)
-        ends.append((choice.mask & (reading.tokens == 0) & others.any(1, keepdim=True)).any())
+    def keep(step):
+        predicted = step.reading.tokens
+        others = (step.state.tokens == MASK) & (predicted != 0)
+        ends.append((step.choice.mask & (predicted == 0) & others.any(1, keepdim=True)).any())
 
     result = dprm.decode(MockDenoiser(0, sharpness=0.3), masked_canvas(50, 9), dprm.Order(), on_step=keep, **how)
     assert (result.tokens[:, 2:] == 0).any()

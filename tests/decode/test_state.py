@@ -61,7 +61,7 @@ def test_forks_share_their_random_numbers_unless_given_their_own():
 def test_competing_positions_grow_to_all_and_given_ones_stay():
     seen = []
     canvas = masked_canvas(2, 12)
-    how = {"on_step": lambda state, reading, choice: seen.append(int(choice.mask[0].sum()))}
+    how = {"on_step": lambda step: seen.append(int(step.choice.mask[0].sum()))}
     result = dprm.decode(
         MockDenoiser(4), canvas, dprm.Order(), mask_id=MASK, budget=Cumulative(5), revoke=Compete(), **how
     )
@@ -93,7 +93,7 @@ def test_remasking_ends_with_everything_revealed_and_credits_every_selection():
     assert not (result.tokens == MASK).any()
     rows, _ = result.trace.events()
     assert (rows.bincount() > 18).any()
-    with pytest.raises(ValueError, match="revoke needs a budget with a fixed number of steps"):
+    with pytest.raises(ValueError, match="revoke needs a count with a fixed number of steps"):
         dprm.decode(MockDenoiser(2), canvas, dprm.Order(), mask_id=MASK, budget=1, revoke=Remask(0.5))
 
 

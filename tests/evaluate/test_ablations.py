@@ -10,14 +10,18 @@ from dprm.evaluate.ablations import (
     REWARD_ONLY,
     SHUFFLED,
     UNIFORM,
+    ablations,
+    count_only,
     gate_only,
     no_shortlist,
     reward_only,
     shuffled_values,
     uniform,
-    with_ablations,
 )
+from dprm.evaluate.arms import arms_of
 from dprm.evaluate.compare import compare
+from dprm.order import Order
+from dprm.order.head import Head
 from tests.draws import candidates, logits, taught
 from tests.toy_host import ToyHost
 
@@ -91,15 +95,40 @@ def test_an_own_signal_stays_with_the_ablation():
 
 
 def test_what_would_act_alike_is_not_added_twice():
-    orders = {"confidence": dprm.Order(), "random": dprm.Order(signal="random"), "dprm": learned()}
-    every, of = with_ablations(orders, ["dprm"])
-    assert list(every) == [*orders, *(f"dprm, {what}" for what in (SHUFFLED, GATE_ONLY, REWARD_ONLY))]
-    assert set(of.values()) == {"dprm"}
-    del orders["random"]
-    orders["dprm"] = learned(rule="soft_bon")
-    every, _ = with_ablations(orders, ["dprm"])
-    assert {f"dprm, {NO_SHORTLIST}", f"dprm, {UNIFORM}"} <= every.keys()
-    assert with_ablations(orders, []) == (orders, {})
+    host = ToyHost()
+    policy = learned().policy()
+    arms = arms_of(host, ("random",), {"dprm": policy}, ablate=True)
+    # Every cell was seen equally often: counts alone say nothing here.
+    wanted = (SHUFFLED, GATE_ONLY, REWARD_ONLY)
+    assert list(arms) == ["confidence", "random", "dprm", *(f"dprm, {what}" for what in wanted)]
+    assert {arm.ablates for arm in arms.values()} == {None, "dprm"}
+    drawn = arms_of(host, (), {"dprm": learned(rule="soft_bon").policy()}, ablate=True)
+    assert {f"dprm, {NO_SHORTLIST}", f"dprm, {UNIFORM}"} <= drawn.keys()
+    assert list(arms_of(host, ("random",), {"dprm": policy})) == ["confidence", "random", "dprm"]
+
+
+def test_counts_alone_rank_cells_by_how_often_they_were_seen():
+    order = learned()
+    counted, whole = count_only(order), order.table()
+    assert counted is None  # Every cell was seen equally often.
+    stats = dprm.Stats(order.cells)
+    stats.add(torch.tensor([0, 0, 0, 1]), torch.tensor([0.0, 0.0, 0.1, 0.9]))
+    order.merge(stats)
+    table, whole = count_only(order).table(), order.table()
+    known = whole.support > 0
+    by_count = whole.support[known].argsort(stable=True)
+    assert bool((table.value[known][by_count].diff() >= 0).all())
+    assert float(table.value[known].std()) == pytest.approx(float(whole.value[known].std()))
+
+
+def test_the_control_of_a_head_is_fitted_with_it_not_made_of_it():
+    names = len(Head.empty(1, 1).weight)
+    head = Order(head=Head(torch.linspace(-1, 1, names), 1, 1, 100), ready=1)
+    other = Order(head=Head(torch.linspace(1, -1, names), 1, 1, 100), ready=1)
+    assert shuffled_values(head) is None
+    assert SHUFFLED not in ablations(head)
+    fitted = ablations(head, other.policy())[SHUFFLED]
+    assert fitted.policy().digest == other.policy().digest
 
 
 def test_a_card_pairs_every_ablation_with_its_policy(tmp_path):
@@ -110,13 +139,17 @@ def test_a_card_pairs_every_ablation_with_its_policy(tmp_path):
     stats.add(torch.tensor([cell, cell, 11, 11]), torch.tensor([0.9, 0.9, -0.9, -0.9]))
     good.merge(stats)
     swapping = next(seed for seed in range(20) if shuffled_values(good, seed).table().value[cell] < 0)
-    orders, of = with_ablations({"confidence": dprm.Order(), "dprm": good}, ["dprm"], seed=swapping)
-    card, found = compare(host, host.problems("test", 60), orders, ablates=of, folder=tmp_path)
+    arms = arms_of(host, (), {"dprm": good.policy()}, ablate=True, seed=swapping)
+    comparison = compare(host, host.problems("test", 60), arms, split="test", folder=tmp_path)
+    card = comparison.card
     assert card.arms["dprm"].mean == 1.0
-    for name in of:
-        arm = card.arms[name]
-        assert arm.ablates == "dprm"
-        assert arm.gap == pytest.approx(1.0 - float(found[name].reward.mean()))
-    assert (tmp_path / "dprm, gate count only.rollout").is_file()
+    for name, contender in arms.items():
+        if contender.ablates is not None:
+            arm = card.arms[name]
+            assert arm.ablates == "dprm"
+            assert arm.gap == pytest.approx(1.0 - float(comparison.rollouts[name][0].scores.mean()))
+    assert len(list(tmp_path.glob("dprm, gate only-*.rollout"))) == 1
     assert card.arms["dprm, shuffled values"].mean == 0.0
-    assert card.verdict["verdict"] == "apply"
+    # Four events are not enough evidence for anything.
+    assert card.arms["dprm"].diagnostics["settled"] == 0.0
+    assert card.verdict["reason"] == "a gain, but the table is sparse: 25% of the decisions in ready cells"

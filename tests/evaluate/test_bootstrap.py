@@ -3,7 +3,14 @@
 import pytest
 import torch
 
-from dprm.evaluate.bootstrap import independent_interval, mean_interval, paired_interval, seeds_interval
+from dprm.evaluate.bootstrap import (
+    independent_interval,
+    mean_interval,
+    paired_interval,
+    seeds_interval,
+    student,
+    student_interval,
+)
 
 
 def test_the_interval_covers_the_truth_as_often_as_it_says():
@@ -65,13 +72,44 @@ def test_independent_samples_have_wider_intervals_than_pairs():
     assert independent_interval(torch.ones(30), torch.zeros(7)) == (1.0, 1.0, 1.0)
 
 
-def test_seeds_are_analysed_before_they_are_averaged():
+def test_the_average_over_seeds_is_as_uncertain_as_problems_that_all_seeds_share():
+    # What makes a problem easy helps every seed: three seeds are worth little more than one.
     generator = torch.Generator().manual_seed(4)
-    values = torch.randn(3, 400, generator=generator) + torch.tensor([[0.0], [1.0], [2.0]])
-    mean, single = seeds_interval(values)
-    assert [interval.estimate for interval in single] == pytest.approx(values.double().mean(1).tolist())
-    assert mean.estimate == pytest.approx(float(values.double().mean()))
-    # Three independent seeds: the average is narrower by √3 than each, however far apart they are.
-    assert (mean.high - mean.low) * 3**0.5 == pytest.approx(single[0].high - single[0].low, rel=0.15)
+    covered = resampled_apart = 0
+    for trial in range(200):
+        shared = torch.randn(150, generator=generator)
+        treated = shared + 0.3 * torch.randn(3, 150, generator=generator)
+        interval, _ = seeds_interval(treated, torch.zeros(150), resamples=400, seed=trial)
+        covered += interval.low <= 0.0 <= interval.high
+        pooled = mean_interval(treated.flatten(), resamples=400, seed=trial)
+        resampled_apart += pooled.low <= 0.0 <= pooled.high
+    assert 0.90 <= covered / 200 <= 0.99
+    assert resampled_apart / 200 < 0.85
+
+
+def test_the_spread_between_seeds_is_that_of_their_means():
+    values = torch.tensor([[0.0, 1.0], [1.0, 2.0], [2.0, 6.0]])
+    interval, apart = seeds_interval(values, torch.zeros(2))
+    assert interval.estimate == 2.0
+    assert apart == pytest.approx(float(torch.tensor([0.5, 1.5, 4.0]).std()))
     with pytest.raises(ValueError, match=r"expected \[seeds, problems\]"):
-        seeds_interval(torch.zeros(3))
+        seeds_interval(torch.zeros(3), torch.zeros(3))
+
+
+def test_groups_are_drawn_whole():
+    generator = torch.Generator().manual_seed(5)
+    group = torch.arange(100) // 10
+    values = torch.randn(10, generator=generator)[group]
+    together = mean_interval(values, seed=1, groups=group)
+    alone = mean_interval(values, seed=1)
+    assert together.high - together.low > 2.5 * (alone.high - alone.low)
+    assert mean_interval(values, seed=1, groups=torch.arange(100)).low == alone.low
+    with pytest.raises(ValueError, match="groups holds one group only"):
+        mean_interval(values, groups=torch.zeros(100))
+
+
+def test_a_few_numbers_have_the_interval_of_student():
+    mean, low, high = student_interval(torch.tensor([1.0, 2.0, 3.0]))
+    assert (mean, high - mean) == (2.0, pytest.approx(4.3027 / 3**0.5))
+    assert low == pytest.approx(2.0 - 4.3027 / 3**0.5)
+    assert student(30) == pytest.approx(2.0423, abs=2e-4)

@@ -1,4 +1,4 @@
-"""Comparing orders, resuming, and the card."""
+"""Comparing ways of answering, resuming, and the card."""
 
 import json
 
@@ -6,148 +6,212 @@ import pytest
 import torch
 
 import dprm
+from dprm.decode.counts import Fixed
+from dprm.evaluate.arms import arms_of
 from dprm.evaluate.card import Card
 from dprm.evaluate.compare import compare
+from dprm.evaluate.estimates import judged_again
+from dprm.evaluate.outcomes import Outcomes, beside
+from dprm.fit import MonteCarlo
+from dprm.host.host import Problems
+from dprm.order import Stats
 from tests.draws import taught
 from tests.toy_host import ToyHost
 
 HOST = ToyHost()
-ORDERS = {"confidence": dprm.Order(), "random": dprm.Order(signal="random")}
+ARMS = arms_of(HOST, ("random",))
 
 
 def without_seconds(card):
     data = json.loads(card.to_json())
     for arm in data["arms"].values():
-        del arm["seconds"]
+        del arm["seconds"], arm["time_ratio"]
     return data
 
 
+def learned():
+    """A table that knows the way to 1111."""
+    order = dprm.Order(phases=4, bins=16, beta=2.0, ready=1)
+    stats = Stats(order.cells, 2.0, (-1.0, 1.0), centred=True)
+    # In the first phase the positions of confidence .58 lead to 1111, that of .70 to 0000.
+    stats.add(torch.tensor([9, 9, 11, 11]), torch.tensor([0.9, 0.9, -0.9, -0.9]))
+    order.merge(stats)
+    return order.policy()
+
+
 def test_arms_are_paired_on_the_same_problems_at_the_same_calls():
-    card, found = compare(HOST, HOST.problems("test", 200), ORDERS)
-    arms = card.arms
+    comparison = compare(HOST, HOST.problems("test", 200), ARMS)
+    arms = comparison.card.arms
+    assert comparison.card.reference == "confidence"
     assert arms["confidence"].delta is None
     assert arms["random"].delta == pytest.approx(arms["random"].mean - arms["confidence"].mean)
     assert arms["random"].delta_low > 0.6
     assert arms["confidence"].nfe == arms["random"].nfe == 4
-    assert arms["random"].solved == float((found["random"].reward == 1).double().mean())
+    assert arms["random"].metrics["reward"].mean == arms["random"].mean
     assert arms["random"].policy is None
 
 
+def test_the_reference_is_the_hosts_own_order_whatever_that_is():
+    host = HOST.with_decoding(signal=dprm.order.SIGNALS["entropy"]())
+    arms = arms_of(host, ("confidence", "entropy"))
+    assert list(arms) == ["entropy", "confidence"]
+    assert arms["entropy"].order is None
+    with pytest.raises(ValueError, match="policies has 'confidence', the name of a signal"):
+        arms_of(HOST, (), {"confidence": learned()})
+
+
 def test_a_learned_order_reports_what_it_changed_and_trusted():
-    order = taught(dprm.Order(ready=200), 1)
-    card, _ = compare(HOST, HOST.problems("test", 20), {"confidence": dprm.Order(), "dprm": order})
-    arm = card.arms["dprm"]
+    policy = taught(dprm.Order(ready=200), 1).policy()
+    arm = compare(HOST, HOST.problems("test", 20), arms_of(HOST, (), {"dprm": policy})).card.arms["dprm"]
     assert arm.gate == pytest.approx(0.5)
     assert arm.ready == 0.0
-    assert arm.policy == order.policy().digest
+    assert arm.policy == policy.digest
 
 
 def test_a_killed_comparison_goes_on_and_ends_in_the_same_card(tmp_path):
     problems = HOST.problems("test", 30)
-    whole, _ = compare(HOST, problems, ORDERS, rows=7)
-    done = []
+    whole = compare(HOST, problems, ARMS, rows=7).card
+    calls = []
 
     def kill(name, count):
-        done.append((name, count))
-        if len(done) == 7:
+        calls.append((name, count))
+        if len(calls) == 7:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        compare(HOST, problems, ORDERS, rows=7, folder=tmp_path, on_batch=kill)
+        compare(HOST, problems, ARMS, rows=7, folder=tmp_path, on_batch=kill)
     again = []
-    card, _ = compare(
-        HOST, problems, ORDERS, rows=7, folder=tmp_path, on_batch=lambda name, count: again.append((name, count))
-    )
-    assert again == [("random", 21), ("random", 28), ("random", 30)]
+    card = compare(HOST, problems, ARMS, rows=7, folder=tmp_path, on_batch=lambda *at: again.append(at)).card
+    # The first arm was finished; of the second no two seconds of work were there to lose.
+    assert {name for name, _ in again} == {"random"}
     assert without_seconds(card) == without_seconds(whole)
 
 
 def test_kept_batches_of_another_setting_are_not_used(tmp_path):
     problems = HOST.problems("test", 10)
-    compare(HOST, problems, ORDERS, folder=tmp_path)
-    for change in ({"seed": 1}, {"budget": 2}):
+    compare(HOST, problems, ARMS, folder=tmp_path)
+    wide = HOST.with_decoding(count=Fixed(2))
+    for host, change in ((HOST, {"seeds": (1,)}), (wide, {})):
         ran = []
-        compare(HOST, problems, ORDERS, folder=tmp_path, on_batch=lambda *a, ran=ran: ran.append(a), **change)
+        compare(host, problems, ARMS, folder=tmp_path, on_batch=lambda *at, ran=ran: ran.append(at), **change)
         assert len(ran) == 2
+    ran = []
+    compare(HOST, problems, ARMS, folder=tmp_path, rows=3, on_batch=lambda *at: ran.append(at))
+    assert ran == []
 
 
 def test_a_card_comes_back_and_other_files_are_refused(tmp_path):
-    card, _ = compare(HOST, HOST.problems("select", 10), ORDERS, split="select", command="dprm compare toy")
-    card.save(tmp_path / "card.json")
+    comparison = compare(HOST, HOST.problems("select", 10), ARMS, command="dprm compare toy")
+    comparison.save(tmp_path / "card.json")
     again = Card.load(tmp_path / "card.json")
-    assert again == card
+    assert again == comparison.card
     assert again.versions["torch"] == torch.__version__
     (tmp_path / "other.json").write_text("{}")
     with pytest.raises(ValueError, match=r"other\.json is not a result card"):
         Card.load(tmp_path / "other.json")
 
 
-def test_a_comparison_needs_problems_and_its_reference():
+def test_every_interval_can_be_worked_out_again_from_the_outcomes_beside_the_card(tmp_path):
+    policies = {"dprm": learned()}
+    comparison = compare(
+        HOST, HOST.problems("test", 60), arms_of(HOST, ("random",), policies, ablate=True), seeds=(3, 4), split="test"
+    )
+    comparison.save(tmp_path / "card.json")
+    outcomes = Outcomes.load(beside(tmp_path / "card.json"))
+    assert judged_again(Card.load(tmp_path / "card.json"), outcomes) == comparison.card
+    short = compare(HOST, HOST.problems("test", 6), ARMS).outcomes
+    with pytest.raises(ValueError, match="not those of the card of 60 problems"):
+        judged_again(comparison.card, short)
+    (tmp_path / "bad.npz").write_bytes(b"nothing")
+    with pytest.raises(ValueError, match="holds no outcomes"):
+        Outcomes.load(tmp_path / "bad.npz")
+
+
+def test_decode_seeds_are_averaged_problem_by_problem_and_their_spread_is_shown():
+    problems = HOST.problems("test", 100)
+    comparison = compare(HOST, problems, ARMS, seeds=(0, 1, 2))
+    scores = comparison.outcomes.scores["random"].squeeze(2).double()
+    assert scores.shape == (3, 100)
+    arm = comparison.card.arms["random"]
+    assert arm.mean == pytest.approx(float(scores.mean()))
+    assert arm.spread == pytest.approx(float(scores.mean(1).std()))
+    one = compare(HOST, problems, ARMS, seeds=(0,)).card.arms["random"]
+    assert one.spread is None
+    assert arm.high - arm.low < one.high - one.low
+
+
+def test_problems_of_one_group_are_resampled_together():
+    problems = HOST.problems("test", 40)
+    paired = Problems(problems.canvas, problems.key, problems.facts, group=problems.key // 8)
+    card = compare(HOST, paired, ARMS).card
+    assert card.groups == 5
+    alone = compare(HOST, problems, ARMS).card
+    assert card.arms["random"].mean == alone.arms["random"].mean
+    assert card.arms["random"].low != alone.arms["random"].low
+
+
+def test_a_comparison_needs_problems_and_arms():
     with pytest.raises(ValueError, match="problems is empty"):
-        compare(HOST, HOST.problems("test", 0), ORDERS)
-    with pytest.raises(ValueError, match="reference is 'entropy'"):
-        compare(HOST, HOST.problems("test", 3), ORDERS, reference="entropy")
+        compare(HOST, HOST.problems("test", 0), ARMS)
+    with pytest.raises(ValueError, match="arms is empty"):
+        compare(HOST, HOST.problems("test", 3), {})
+    with pytest.raises(ValueError, match="seeds is empty"):
+        compare(HOST, HOST.problems("test", 3), ARMS, seeds=())
 
 
 def test_a_card_says_whose_outputs_differ_where_it_ran_and_what_follows():
-    orders = {**ORDERS, "again": dprm.Order(signal="margin")}
-    card, found = compare(HOST, HOST.problems("test", 50), orders)
-    differ = (found["random"].tokens != found["confidence"].tokens).any(1)
+    comparison = compare(HOST, HOST.problems("test", 50), arms_of(HOST, ("random", "margin")))
+    card = comparison.card
+    tokens = {name: rollouts[0].tokens for name, rollouts in comparison.rollouts.items()}
+    differ = (tokens["random"] != tokens["confidence"]).any(1)
     assert card.arms["random"].differs == float(differ.double().mean()) > 0.5
     # Of two tokens the surest by margin is the surest by confidence.
-    assert card.arms["again"].differs == 0.0
+    assert card.arms["margin"].differs == 0.0
     assert card.arms["confidence"].differs is None
     assert card.device == "cpu"
+    assert card.decoding == {"count": "1", "signal": "confidence"}
     assert card.verdict["reason"] == "no learned order was compared"
     assert card.notes["outputs"]["distinct"] == pytest.approx(1 + float(differ.double().mean()))
     assert sum(card.arms["random"].diagnostics["share"]) == pytest.approx(1.0, abs=1e-3)
 
 
 def test_a_control_takes_the_best_of_several_paths_and_resumes_too(tmp_path):
-    problems = HOST.problems("test", 30)
-    card, _ = compare(HOST, problems, {"confidence": dprm.Order()}, best_of=4, folder=tmp_path)
+    problems, arms = HOST.problems("test", 30), arms_of(HOST, (), best_of=4)
+    card = compare(HOST, problems, arms, folder=tmp_path).card
     control = card.arms["confidence, best of 4"]
     assert control.nfe == 4 * card.arms["confidence"].nfe
     # Confidence never gets 1111; drawn tokens sometimes do.
     assert 0.3 < control.mean < 1.0
     ran = []
-    again, _ = compare(
-        HOST, problems, {"confidence": dprm.Order()}, best_of=4, folder=tmp_path, on_batch=lambda *a: ran.append(a)
-    )
+    again = compare(HOST, problems, arms, folder=tmp_path, on_batch=lambda *at: ran.append(at)).card
     assert ran == []
     assert again.arms["confidence, best of 4"].mean == control.mean
 
 
 def test_prompt_local_values_are_reported_with_what_they_cost(tmp_path):
-    from dprm.fit import MonteCarlo
-
-    host = ToyHost()
-    local = {"montecarlo": MonteCarlo(moments=(0.0,))}
-    card, _ = compare(host, host.problems("test", 70), {"confidence": dprm.Order()}, local=local)
-    arm = card.arms["montecarlo"]
+    problems = HOST.problems("test", 70)
+    policies = {"asked": MonteCarlo(moments=(0.0,)).learn(_Spent(HOST))}
+    comparison = compare(HOST, problems, arms_of(HOST, (), policies), split="test", folder=tmp_path)
+    arm = comparison.card.arms["asked"]
     assert (arm.mean, arm.delta) == (1.0, 1.0)
     assert arm.nfe == 1 + 4 * 3 + 3
-    assert card.verdict["verdict"] == "report rollout cost"
-    card.save(tmp_path / "card.json")
-    assert Card.load(tmp_path / "card.json").arms["montecarlo"].nfe == arm.nfe
-
-
-def test_prompt_local_values_are_not_asked_twice(tmp_path):
-    from dprm.fit import MonteCarlo
-
-    problems, orders = HOST.problems("test", 70), {"confidence": dprm.Order()}
-    ran: list[tuple[str, int]] = []
-
-    def run(setting):
-        ran.clear()
-        card, _ = compare(
-            HOST, problems, orders, local={"asked": setting}, folder=tmp_path, on_batch=lambda *a: ran.append(a)
-        )
-        return card.arms["asked"].mean
-
-    first = run(MonteCarlo(moments=(0.0,)))
-    assert ran[-2:] == [("asked", 64), ("asked", 70)]
-    assert run(MonteCarlo(moments=(0.0,))) == first
+    ran = []
+    compare(HOST, problems, arms_of(HOST, (), policies), folder=tmp_path, on_batch=lambda *at: ran.append(at))
     assert ran == []
-    run(MonteCarlo(moments=(0.0,), candidates=2))
+    fewer = {"asked": MonteCarlo(moments=(0.0,), candidates=2).learn(_Spent(HOST))}
+    compare(HOST, problems, arms_of(HOST, (), fewer), folder=tmp_path, on_batch=lambda *at: ran.append(at))
     assert [name for name, _ in ran] == ["asked", "asked"]
+
+
+class _Spent:
+    """What a Monte Carlo fit needs of a run: it decodes nothing."""
+
+    def __init__(self, host):
+        self.host = host
+
+
+def test_values_that_cost_calls_are_reported_with_their_cost():
+    arms = arms_of(HOST, (), candidates=4)
+    card = compare(HOST, HOST.problems("test", 70), arms, split="test").card
+    assert card.verdict["verdict"] == "report rollout cost"
+    assert card.verdict["arm"] == "montecarlo"

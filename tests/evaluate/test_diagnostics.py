@@ -6,7 +6,6 @@ import pytest
 import torch
 
 import dprm
-from dprm.evaluate.controls import best
 from dprm.evaluate.diagnostics import (
     agreement,
     progress_of,
@@ -14,18 +13,20 @@ from dprm.evaluate.diagnostics import (
     selections,
     terminal_sensitivity,
 )
-from dprm.host.rollout import Rollout
+from dprm.host.rollout import Rollout, best
 from dprm.order import Stats
+from tests.toy_host import ToyHost
 
 
 def rollout(tokens, steps, confidence, reward=None):
     """A rollout of given tokens, steps and confidences; all else is plain."""
     tokens, steps = torch.tensor(tokens), torch.tensor(steps, dtype=torch.int32)
     rows = len(tokens)
-    reward = torch.zeros(rows) if reward is None else torch.tensor(reward)
+    scores = torch.zeros(rows, 1) if reward is None else torch.tensor(reward).unsqueeze(1)
     ones = torch.ones(rows, dtype=torch.int64)
+    calls = {"denoiser": ones}
     return Rollout(
-        tokens, steps, torch.tensor(confidence), reward, ones, ones, ones, ones, ones, ones.float(), ones.float()
+        tokens, steps, torch.tensor(confidence), scores, calls, ones, ones, ones, ones, ones.float(), ones.float()
     )
 
 
@@ -102,10 +103,10 @@ def test_the_best_path_is_the_first_of_the_highest_reward_and_all_calls_are_paid
         rollout([[2], [2], [2]], [[1]] * 3, [[0.5]] * 3, [1.0, 1.0, 0.1]),
         rollout([[3], [3], [3]], [[1]] * 3, [[0.5]] * 3, [1.0, 0.0, 0.7]),
     ]
-    found = best(paths)
+    found = best(ToyHost(), paths)
     assert found.tokens.tolist() == [[2], [1], [3]]
-    assert found.reward.tolist() == pytest.approx([1.0, 1.0, 0.7])
+    assert found.scores.squeeze(1).tolist() == pytest.approx([1.0, 1.0, 0.7])
     assert found.nfe.tolist() == [3, 3, 3]
     assert found.seconds.tolist() == [3, 3, 3]
     with pytest.raises(ValueError, match="rollouts is empty"):
-        best([])
+        best(ToyHost(), [])

@@ -6,8 +6,8 @@ import json
 import pytest
 import torch
 
-import dprm
 from dprm.evaluate import replays as module
+from dprm.evaluate.arms import arms_of
 from dprm.evaluate.card import Card
 from dprm.evaluate.compare import compare
 from dprm.evaluate.replays import Replays, first_parting, partings, replays, telling
@@ -15,7 +15,16 @@ from dprm.host.rollout import Rollout
 from tests.toy_host import ToyHost
 
 HOST = ToyHost()
-ORDERS = {"confidence": dprm.Order(), "random": dprm.Order(signal="random")}
+ARMS = arms_of(HOST, ("random",))
+
+
+def compared():
+    comparison = compare(HOST, HOST.problems("test", 12), ARMS)
+    return comparison.card, {name: rollouts[0] for name, rollouts in comparison.rollouts.items()}
+
+
+def rewards(rollouts):
+    return {name: rollout.scores.squeeze(1) for name, rollout in rollouts.items()}
 
 
 def rollout(steps, reward, tokens=None, confidence=0.5):
@@ -27,8 +36,9 @@ def rollout(steps, reward, tokens=None, confidence=0.5):
         tokens=torch.zeros_like(steps) if tokens is None else torch.tensor(tokens),
         step_map=steps,
         confidence=seen,
-        reward=torch.tensor(reward),
-        **{field.name: empty for field in dataclasses.fields(Rollout)[4:]},
+        scores=torch.tensor(reward).unsqueeze(1),
+        calls={"denoiser": empty},
+        **{field.name: empty for field in dataclasses.fields(Rollout)[5:]},
     )
 
 
@@ -56,18 +66,18 @@ def test_problems_where_orders_earn_differently_come_first_in_turns():
     better = rollout([[1]] * 8, [0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0])
     other_end = rollout([[1]] * 8, [0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 1.0], tokens=[[0]] * 4 + [[1]] + [[0]] * 3)
     found = {"control": control, "better": better, "other": other_end}
-    assert telling(found, "control", 4) == [6, 7, 4, 0]
-    assert telling(found, "control", 20) == [6, 7, 4, 0, 1, 2, 3, 5]
+    assert telling(found, rewards(found), "control", 4) == [6, 7, 4, 0]
+    assert telling(found, rewards(found), "control", 20) == [6, 7, 4, 0, 1, 2, 3, 5]
 
 
 def test_recordings_say_what_was_decoded():
-    card, found = compare(HOST, HOST.problems("test", 12), ORDERS)
+    card, found = compared()
     assert card.replays is not None
     assert len(card.replays.problems) == 6
-    row = telling(found, "confidence")[0]
+    row = telling(found, rewards(found), "confidence")[0]
     run = card.replays.problems[0]["random"]
     assert run.steps == " ".join(map(str, found["random"].step_map[row].tolist()))
-    assert run.reward == float(found["random"].reward[row])
+    assert run.reward == float(found["random"].scores[row])
     text = "".join(card.replays.shown[token] for token in run.tokens.split())
     assert text == "".join(HOST.show(token) for token in found["random"].tokens[row].tolist())
     shown = [int(value) / 1000 for value in run.confidence.split()]
@@ -82,7 +92,7 @@ def test_given_positions_have_no_confidence():
 
 
 def test_a_card_has_only_room_for_so_much(monkeypatch):
-    _, found = compare(HOST, HOST.problems("test", 12), ORDERS)
+    _, found = compared()
     monkeypatch.setattr(module, "ROOM", 150)
     assert len(replays(HOST, found, "confidence").problems) in (1, 2, 3)
     monkeypatch.setattr(module, "ROOM", 10)
@@ -90,7 +100,7 @@ def test_a_card_has_only_room_for_so_much(monkeypatch):
 
 
 def test_replays_come_back_with_the_card_and_old_cards_have_none(tmp_path):
-    card, _ = compare(HOST, HOST.problems("test", 12), ORDERS)
+    card, _ = compared()
     card.save(tmp_path / "card.json")
     assert Card.load(tmp_path / "card.json").replays == card.replays
     data = json.loads(card.to_json())

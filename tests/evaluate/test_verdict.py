@@ -6,8 +6,9 @@ import pytest
 
 from dprm.evaluate.card import Arm, Card
 from dprm.evaluate.verdict import VERDICTS, judge, judge_cards, judge_policy, lower_end, policies
+from dprm.host.metrics import Metric
 
-REFERENCE = Arm(0.5, 0.48, 0.52, 0.5, None, None, None, 28.0, 0.0, 0.0, 0.0, 0.1)
+REFERENCE = Arm(0.5, 0.48, 0.52, nfe=28.0, seconds=0.1)
 GAIN = replace(
     REFERENCE,
     mean=0.53,
@@ -24,8 +25,26 @@ GAIN = replace(
 
 
 def card(split="test", **arms):
-    arms = {"confidence": REFERENCE, **{name.replace("_", " "): arm for name, arm in arms.items()}}
-    return Card("toy", split, "", 2000, "1", "confidence", 0, 5000, arms, "")
+    """A card of the reference and these arms; every policy has a control that loses, unless one is given."""
+    named = {name.replace("_", " "): arm for name, arm in arms.items()}
+    controls = {}
+    for name, arm in named.items():
+        if arm.policy and arm.ablates is None:
+            loses = replace(arm, delta=-0.01, delta_low=-0.03, ablates=name, gap=0.04, gap_low=0.02, gap_high=0.06)
+            controls[f"{name}, shuffled values"] = loses
+    return Card(
+        host="toy",
+        split=split,
+        problems="",
+        count=2000,
+        groups=2000,
+        decoding={"count": "1"},
+        metrics=[Metric("reward")],
+        seeds=[0],
+        resamples=5000,
+        reference="confidence",
+        arms={"confidence": REFERENCE, **controls, **named},
+    )
 
 
 def shuffled(delta, low, gap, gap_low):
@@ -50,6 +69,12 @@ def test_a_significant_gain_at_equal_calls_is_applied():
         ({"delta": -0.03, "delta_low": -0.05, "delta_high": -0.01}, "do not promote", "a significant loss"),
         ({"delta_low": 0.0}, "fall back", "no gain on test"),
         ({"delta_low": -0.01, "ready": 0.2}, "fall back", "no gain on test; the table is sparse"),
+        ({"ready": 0.2}, "fall back", "a gain, but the table is sparse: 20% of the decisions in ready cells"),
+        (
+            {"diagnostics": {"settled": 0.1}},
+            "fall back",
+            "a gain, but 10% of the evidence is for values larger than they can be off",
+        ),
         ({"nfe": 49.28}, "report rollout cost", "a gain at 1.76 times the model calls"),
         ({"fit": {"estimator": "montecarlo"}}, "report rollout cost", "a gain at 1.00 times the model calls"),
         ({"nfe": 20.0}, "apply", "a significant gain at equal model calls"),
@@ -76,6 +101,14 @@ def test_shuffled_values_that_do_as_well_mean_aliasing():
     worse = judge(card(dprm=GAIN, **shuffled(-0.01, -0.03, 0.04, 0.02)))
     assert worse.verdict == "apply"
     assert "shuffled values: difference -0.010; the policy minus it +0.040 [+0.020, +0.060]" in worse.evidence
+
+
+def test_a_gain_without_a_control_of_its_values_is_not_applied():
+    alone = card(dprm=GAIN)
+    del alone.arms["dprm, shuffled values"]
+    found = judge(alone)
+    assert found.verdict == "fall back"
+    assert found.reason == "a gain without a control of its values: compare with --ablate"
 
 
 def test_ablations_and_signals_are_not_policies():
@@ -117,9 +150,9 @@ def test_a_costly_order_must_beat_as_many_paths_of_the_reference():
 
 def test_the_cost_of_a_fit_is_evidence():
     fit = {"estimator": "branched", "rollouts": "64", "branches": "10000", "calls": "250000"}
-    line = "the fit took 64 rollouts, 10,000 branches, 250,000 model calls"
+    line = "the fit took 250,000 model calls: 64 rollouts, 10,000 branches"
     assert line in judge_policy(card(dprm=replace(GAIN, fit=fit)), "dprm").evidence
-    back = "the fit took 64 rollouts, 10,000 branches (3,000 came back), 250,000 model calls"
+    back = "the fit took 250,000 model calls: 64 rollouts, 10,000 branches (3,000 came back)"
     assert back in judge_policy(card(dprm=replace(GAIN, fit={**fit, "rejoined": "3000"})), "dprm").evidence
     assert not any("the fit took" in text for text in judge(card(dprm=GAIN)).evidence)
 

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from dprm.fit import Branched, Branching, OnPolicy
+from dprm.fit import Branched, Branching, OnPolicy, fit
 from dprm.fit.tracking import Tracking
 from dprm.order import Stats
 from dprm.order.values import radius
@@ -33,24 +33,15 @@ def test_radius_shrinks_and_what_moves_drifts():
     assert found.then(late, Stats(2), ready=20, horizon=2) == found
 
 
-def test_a_fit_notes_every_round_also_after_a_kill(tmp_path):
-    fit = OnPolicy(rounds=5, prompts=4, samples=8, phases=4, beta=2.0, ready=8)
-    problems = HOST.problems("fit", 16)
-    whole = Tracking.of_notes(fit.fit(HOST, problems, tmp_path / "whole.dprm").notes)
-    assert whole.events == tuple(4.0 * 32 * (turn + 1) for turn in range(5))
-    assert list(whole.radius) == sorted(whole.radius, reverse=True)
-
-    def kill(done, reward):
-        if done == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        fit.fit(HOST, problems, tmp_path / "cut.dprm", kill)
-    assert Tracking.of_notes(fit.fit(HOST, problems, tmp_path / "cut.dprm").notes) == whole
+def test_a_fit_notes_every_round():
+    setting = OnPolicy(prompts=4, samples=8, phases=4, beta=2.0, gate=(0, 0, 8))
+    seen = Tracking.of_notes(fit(setting, HOST, calls=32 + 5 * 4 * 8 * 4).policy.notes)
+    assert seen.events == tuple(4.0 * 32 * (turn + 1) for turn in range(5))
+    assert list(seen.radius) == sorted(seen.radius, reverse=True)
 
 
-def test_a_branched_table_is_tracked_too(tmp_path):
+def test_a_branched_table_is_tracked_too():
     setting = Branched(Branching(states=3, alternatives=3, temper=0.0), rounds=2, phases=4)
-    policy = setting.fit(HOST, HOST.problems("fit", 32), tmp_path / "p.dprm")
+    policy = fit(setting, HOST, calls=1000).policy
     assert len(Tracking.of_notes(policy.notes)) == 2
     assert Tracking.of_notes(policy.notes).events[1] == float(policy.stats.count.sum())

@@ -7,7 +7,8 @@ import torch
 
 import dprm
 from dprm.decode import Even
-from dprm.order.head import Head, HeadShape
+from dprm.order.features import names
+from dprm.order.head import Head
 from tests.draws import RULES, candidates, logits, taught
 from tests.mock_denoiser import MASK, MockDenoiser, masked_canvas
 
@@ -53,8 +54,7 @@ def test_nothing_in_a_selection_waits_for_the_device(rule):
 
 @pytest.mark.parametrize("rule", RULES)
 def test_nothing_in_a_selection_by_a_head_waits_for_the_device(rule):
-    head = Head(HeadShape(), support=1000)
-    torch.nn.init.normal_(head.linear.weight, generator=torch.Generator().manual_seed(0))
+    head = Head(torch.randn(len(names(1, 4)), generator=torch.Generator().manual_seed(0)), support=1000)
     order = dprm.Order(rule=rule, signal="odds", head=head)
     x, flags = logits(1, 16, 40, 6).cuda(), candidates(1, 16, 40).cuda()
     seeds, progress = torch.arange(16).cuda(), torch.rand(16).cuda()
@@ -70,8 +70,8 @@ def test_decoding_waits_at_its_ends_only(budget):
     for name in ("left", "right", "place"):
         setattr(denoiser, name, getattr(denoiser, name).cuda())
 
-    def guarded(state, reading, choice):
-        steps.append(state.step)
+    def guarded(step):
+        steps.append(step)
         torch.cuda.set_sync_debug_mode("error" if len(steps) < 5 else "default")
 
     try:

@@ -4,18 +4,17 @@ import pytest
 import torch
 
 import dprm
-from dprm.order.head import Head, HeadShape, Sight
+from dprm.order.features import names
+from dprm.order.files import write_tensors
+from dprm.order.head import Head, Sight
 from dprm.order.policy import PolicyError
+from dprm.order.policy import _digest as digest_of
 from tests.draws import candidates, logits
 
 
 def fitted(seed=0, support=1000, aux=1):
-    head = Head(HeadShape(aux, width=16), seed, support)
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        head.network.value.weight.normal_(generator=generator)
-        head.linear.weight.normal_(std=0.1, generator=generator)
-    return head.requires_grad_(False)
+    weight = torch.randn(len(names(aux, 4)), generator=torch.Generator().manual_seed(seed)) * 0.1
+    return Head(weight, aux, support=support)
 
 
 def some(seed, rows=12, length=20):
@@ -23,10 +22,10 @@ def some(seed, rows=12, length=20):
 
 
 @pytest.mark.parametrize("rule", ["top_m", "shortlist_top_m", "soft_bon"])
-def test_a_fresh_head_leaves_the_hosts_order(rule):
+def test_an_empty_head_leaves_the_hosts_order(rule):
     for seed in range(10):
         reading, flags = some(seed)
-        order = dprm.Order(head=Head(HeadShape()), guidance=50.0, rule=rule)
+        order = dprm.Order(head=Head.empty(support=1000), guidance=50.0, rule=rule)
         assert torch.equal(order.select(reading, flags, 3, 0.4).mask, dprm.Order().select(reading, flags, 3, 0.4).mask)
 
 
@@ -61,7 +60,7 @@ def test_a_rows_values_do_not_depend_on_the_other_rows():
     head = fitted()
     whole = head(Sight.of(reading, flags, 2, 0.4, None))
     alone = torch.cat([head(Sight.of(reading[[row]], flags[[row]], 2, 0.4, None)) for row in range(len(flags))])
-    torch.testing.assert_close(whole, alone)
+    assert torch.equal(whole, alone)
 
 
 def test_a_head_does_not_look_at_what_is_no_candidate_but_at_that_it_is_none():
@@ -104,10 +103,32 @@ def test_odds_have_the_order_of_confidence_bit_for_bit():
             assert torch.equal(one, dprm.Order().select(reading, flags, m, 0.4).mask)
 
 
+def rewritten(policy, path, tensors=None, **fields):
+    """The file of a policy with other fields, checksum and all."""
+    header = {**policy.header, "digest": policy.digest, **fields}
+    tensors = {"weight": policy.head.weight} if tensors is None else tensors
+    checked = {name: field for name, field in header.items() if name != "digest"}
+    write_tensors(path, tensors, {**header, "checksum": digest_of(checked, tensors)})
+    return path
+
+
 def test_a_head_of_another_version_is_refused_by_name(tmp_path):
-    order = dprm.Order(head=fitted(), signal="odds")
-    policy = order.policy()
-    policy.head.register_parameter("place", torch.nn.Parameter(torch.zeros(3), requires_grad=False))
-    policy.save(tmp_path / "old.dprm")
-    with pytest.raises(PolicyError, match=r"old\.dprm holds a head that this version does not know"):
-        dprm.Policy.load(tmp_path / "old.dprm")
+    policy = dprm.Order(head=fitted(), signal="odds").policy()
+    for head in ({"aux": 1, "reach": 3, "support": 9}, {"aux": 1, "reach": 4, "support": 9, "depth": 2}):
+        path = rewritten(policy, tmp_path / "old.dprm", head=head)
+        with pytest.raises(PolicyError, match=r"old\.dprm holds a head that this version does not know"):
+            dprm.Policy.load(path)
+
+
+def test_a_head_of_the_first_schema_is_read_as_it_acted_unless_it_had_a_network(tmp_path):
+    policy = dprm.Order(head=fitted(), signal="odds").policy()
+    header = {name: field for name, field in policy.header.items() if name not in ("warm_signal", "tables")}
+    head = {"aux": 1, "reach": 4, "support": 1000, "width": 0}
+    tensors = {"head.linear.weight": policy.head.weight.unsqueeze(0)}
+    first = {**header, "schema": 1, "proposal": "host", "head": head}
+    write_tensors(tmp_path / "first.dprm", tensors, {**first, "checksum": digest_of(first, tensors)})
+    assert torch.equal(dprm.Policy.load(tmp_path / "first.dprm").head.weight, policy.head.weight)
+    deep = {**first, "head": {**head, "width": 16}}
+    write_tensors(tmp_path / "deep.dprm", tensors, {**deep, "checksum": digest_of(deep, tensors)})
+    with pytest.raises(PolicyError, match="holds a head with a network"):
+        dprm.Policy.load(tmp_path / "deep.dprm")

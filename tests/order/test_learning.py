@@ -102,7 +102,7 @@ def test_auto_takes_the_prompt_baseline_when_groups_are_given_and_stays_with_it(
     [
         ([0.1, 0.2, float("nan"), 0, 0, 0], None, r"reward\[row 2\] is nan"),
         ([0.1, 0.2, 0.3, 0, 0, 1.5], None, r"reward\[row 5\] is 1.5"),
-        ([0.1], None, "reward has only 1 rows"),
+        ([0.1], None, "reward has 1 rows: expected 6"),
         ([0.1] * 6, [0, 1], r"group has shape \(2,\)"),
         ([[0.1] * 6], None, "reward has shape"),
     ],

@@ -41,7 +41,7 @@ def test_the_header_is_readable_without_dprm(saved):
     assert header["beta"] == 2.0
     assert header["cells"] == [8, 16, 2]
     assert header["signal"] == {"name": "confidence"}
-    assert header["schema"] == 1
+    assert header["schema"] == 2
     assert header["notes"]["host"] == "toy"
 
 
@@ -87,8 +87,8 @@ def test_truncated_tampered_foreign_and_newer_files_are_refused(saved, tmp_path)
     write_tensors(tmp_path / "edited", tensors, {**header, "guidance": 9.0})
     with pytest.raises(PolicyError, match="does not match its own checksum"):
         dprm.Policy.load(tmp_path / "edited")
-    write_tensors(tmp_path / "newer", tensors, {**header, "schema": 2})
-    with pytest.raises(PolicyError, match=r"has schema 2; this version of dprm reads 1"):
+    write_tensors(tmp_path / "newer", tensors, {**header, "schema": 3})
+    with pytest.raises(PolicyError, match=r"has schema 3; this version of dprm reads up to 2"):
         dprm.Policy.load(tmp_path / "newer")
     dprm.Stats(cells=3).save(tmp_path / "stats")
     with pytest.raises(PolicyError, match=r"holds a 'dprm.stats': expected a 'dprm.policy'"):

@@ -69,22 +69,9 @@ def test_a_row_reads_the_same_alone_and_in_a_batch(seed):
         assert torch.equal(getattr(whole[[5]], name), getattr(alone, name))
 
 
-def test_stability_counts_readings_that_kept_token_and_confidence():
-    x = torch.randn(1, 4, 5)
-    x[0, 3] = torch.tensor([5.0, 0, 0, 0, 0])
-    moved = x.clone()
-    moved[0, 3] = torch.tensor([0.0, 5, 0, 0, 0])
-    first = dprm.read(x)
-    second = dprm.read(x, previous=first)
-    third = dprm.read(moved, previous=second)
-    assert first.stable is None
-    assert second.stable.tolist() == [[1, 1, 1, 1]]
-    assert third.stable.tolist() == [[2, 2, 2, 0]]
-
-
-@pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-def test_logits_that_are_not_finite_are_named_by_place_and_value(bad, dtype):
+def test_logits_that_are_no_numbers_are_named_by_place_and_value(bad, dtype):
     x = torch.zeros(3, 4, 5, dtype=dtype)
     x[2, 1, 3] = bad
     with pytest.raises(ValueError, match=rf"logits\[row 2, position 1, token 3\] is {bad}"):

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dprm
-from dprm.order.moment import Tilt
-from dprm.order.ranking import Picks, largest, only
+from dprm.order.choice import Picks, Tilt, largest, only
 from tests.draws import host_order, seeds, taught
 
 PSI = [0.1, 0.3, 0.6, 0.9]
@@ -132,7 +131,7 @@ def test_one_count_for_all_rows_is_cut_where_a_stable_sort_would_cut(seed, lengt
 def test_the_counted_path_is_the_one_accelerators_take(monkeypatch):
     rank, every = torch.rand(50, 30), torch.ones(50, 30, dtype=torch.bool)
     quick = largest(rank, every, 4, 4).mask(30)
-    monkeypatch.setattr("dprm.order.ranking.can_look", lambda tensor: False)
+    monkeypatch.setattr("dprm.order.choice.can_look", lambda tensor: False)
     assert torch.equal(largest(rank, every, 4, 4).mask(30), quick)
     assert torch.equal(largest(rank, every, torch.full((50,), 4), 30).mask(30), quick)
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dprm
-from dprm.order import Halton, LeftToRight, PositionWeighted, Stable
+from dprm.order import Halton, LeftToRight, PositionWeighted
 from dprm.order.signals import halton_ranks
 from tests.draws import SIGNALS, candidates, logits, seeds, taught
 
@@ -35,6 +35,8 @@ def test_each_signal_ranks_by_its_definition():
     assert order_of("confidence", x, every) == falling(p.amax(-1))
     assert order_of("margin", x, every) == falling(top[:, 0] - top[:, 1])
     assert order_of("entropy", x, every) == falling(-entropy)
+    assert order_of("uncertainty", x, every) == falling(1 - p.amax(-1))
+    assert order_of("odds", x, every) == falling(p.amax(-1))
     assert order_of("left_to_right", x, every) == [0, 1, 2, 3]
     assert order_of(PositionWeighted(decay=5.0), x, every) == [0, 1, 2, 3]
     assert order_of(PositionWeighted(decay=0.0), x, every) == falling(p.amax(-1))
@@ -51,7 +53,7 @@ def test_signals_look_at_masked_positions_only(seed, signal):
     assert torch.equal(first, order.select(dprm.read(other), flags, 2, 0.5, seed=1).mask)
 
 
-@given(seed=seeds, signal=st.sampled_from(["confidence", "margin", "entropy", "stable"]))
+@given(seed=seeds, signal=st.sampled_from(["confidence", "margin", "entropy", "uncertainty"]))
 def test_signals_without_a_sense_of_place_follow_a_permutation_of_positions(seed, signal):
     # Continuous logits: at a tie the left one wins, and a permutation moves what is left.
     generator = torch.Generator().manual_seed(seed)
@@ -98,19 +100,6 @@ def test_halton_visits_every_cell_once_and_spreads_out():
     assert order[-2:] == [0, 65]
 
 
-def test_stable_holds_back_what_has_not_settled():
-    x = torch.zeros(1, 2, 2)
-    x[0, :, 0] = torch.tensor([5.0, 1.0])
-    before = x.clone()
-    before[0, 0, 0] = -5.0
-    reading = dprm.read(before)
-    for _ in range(2):
-        reading = dprm.read(x, previous=reading)
-    every = torch.ones(1, 2, dtype=torch.bool)
-    assert dprm.Order(signal="confidence").select(reading, every, 1, 0.5).mask.tolist() == [[True, False]]
-    assert dprm.Order(signal=Stable(patience=2)).select(reading, every, 1, 0.5).mask.tolist() == [[False, True]]
-
-
 def test_left_to_right_yields_where_the_correction_is_worth_the_slope():
     order = taught(dprm.Order(phases=1, bins=2, beta=1.0, guidance=40.0, ready=1, signal=LeftToRight(slope=1.0)), 4)
     best = int(order.table().value.argmax())
@@ -122,7 +111,7 @@ def test_left_to_right_yields_where_the_correction_is_worth_the_slope():
 
 
 def test_unusable_signals_are_refused():
-    with pytest.raises(ValueError, match=r"signal is 'certainty': expected one of confidence, .*stable"):
+    with pytest.raises(ValueError, match=r"signal is 'certainty': expected one of confidence, .*uncertainty"):
         dprm.Order(signal="certainty")
     with pytest.raises(TypeError, match="signal is 3"):
         dprm.Order(signal=3)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dprm.order import Cells, Gate, Stats, drift, estimate, radius
-from dprm.order.shrink import shrink
+from dprm.order.values import shrink
 from tests.draws import seeds
 
 

@@ -1,7 +1,8 @@
 """An independent reading of the definitions: explicit recursion on lists, no tables, no memo, no numpy laws."""
 
-from itertools import combinations, product
-from math import exp, log, prod
+from collections import Counter
+from itertools import combinations, combinations_with_replacement, product
+from math import exp, factorial, log, prod
 
 
 def mass(joint, canvas, vocab):
@@ -45,3 +46,14 @@ def base_value(joint, reward, canvas, beta, tokens, m):
         entries.append((A, share, log(future) / beta))
         h += share * future
     return h, entries
+
+
+def soft_bon(q, weight, draws):
+    """E over shortlists of draws i.i.d. from q of the law ∝ weight on the shortlist, by a sum over multisets."""
+    law = [0.0] * len(q)
+    for shortlist in combinations_with_replacement(range(len(q)), draws):
+        ways = factorial(draws) / prod(factorial(count) for count in Counter(shortlist).values())
+        chance = ways * prod(float(q[a]) for a in shortlist)
+        for a in shortlist:
+            law[a] += chance * float(weight[a]) / sum(float(weight[b]) for b in shortlist)
+    return law

@@ -18,6 +18,7 @@ def test_the_card_lists_every_statement_and_all_hold():
 @pytest.mark.parametrize("row", CARD["statements"], ids=lambda row: row["name"])
 def test_the_card_holds_what_is_measured(row):
     (one,) = [one for one in statements() if one.name == row["name"]]
+    assert (row["claim"], row["condition"], row["named_in_paper"]) == (one.claim, one.condition, one.named)
     outcome = one.run(CARD["seed"], CARD["mode"] == "quick")
     # Errors of rounding differ between machines; everything else is decided by the seed.
     assert outcome.measured == pytest.approx(float(row["measured"]), rel=0.02, abs=1e-9)

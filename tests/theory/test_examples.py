@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from dprm.theory import aliased_pair, myopic, random_chain
-from dprm.theory.examples import gated_conditionals
+from dprm.theory.examples import random_policy, teacher_forced
+from dprm.theory.gating import gated_host
 
 
 @pytest.mark.parametrize(("beta", "soft"), [(1.0, 0.871), (2.0, 0.948), (4.0, 0.993), (8.0, 0.9999)])
@@ -28,9 +29,16 @@ def test_aliased_pair_shares_its_denoiser_and_splits_its_targets():
 
 
 def test_gated_denoiser_keeps_its_mode_at_the_gate():
-    table = gated_conditionals(3, 3, 0.2, np.random.default_rng(0))
-    np.testing.assert_allclose(table.max(-1), 0.8)
-    np.testing.assert_allclose(table.sum(-1), 1.0)
+    chain = gated_host(0.2, 3, np.random.default_rng(0))
+    hidden = chain.conditionals[chain.start]
+    np.testing.assert_allclose(hidden.max(-1), 0.8)
+    np.testing.assert_allclose(hidden.min(-1), 0.1)
+
+
+def test_teacher_forcing_ends_at_the_clean_sequence_in_every_order():
+    chain = random_chain(0, length=4, tokens="sampled")
+    forced = teacher_forced(chain, (2, 0, 1, 1))
+    assert forced.terminal_law(random_policy(chain, np.random.default_rng(0)))[2, 0, 1, 1] == pytest.approx(1.0)
 
 
 def test_unknown_reward_and_noise_are_refused():

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dprm.theory import statements
+from dprm.theory import doob, statements
 from dprm.theory.statement import TOPICS, at_least, at_most, statement
 
 
@@ -43,10 +43,11 @@ def test_an_outcome_is_its_comparison():
     assert not at_most(3.0, 2.0).holds
     assert at_least(3.0, 2.0).holds
     assert not at_least(1.0, 2.0).holds
-    assert not at_most(1.0, 2.0, also=False).holds
+    assert not at_most(1.0, 2.0, side_condition=False).holds
     assert not at_most(float("nan"), 2.0).holds
 
 
 def test_two_statements_cannot_share_a_name():
+    statements()
     with pytest.raises(ValueError, match="doob/terminal"):
-        statement("doob/terminal", claim="", condition="", needs="", named=True)(lambda seed, quick: at_most(0, 0))
+        statement(claim="", condition="")(doob.terminal)

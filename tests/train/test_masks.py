@@ -17,10 +17,10 @@ class Counting:
 
 def test_only_answer_positions_are_masked_and_at_least_one_is():
     for step in range(20):
-        clean, noisy, masked = RandomMasks(Counting(), 200).canvases(step)
-        assert bool((masked.sum(1) >= 1).all())
-        assert not bool(masked[:, :2].any())
-        assert torch.equal(noisy, torch.where(masked, 9, clean))
+        seen = RandomMasks(Counting(), 200).canvases(step)
+        assert bool((seen.masked.sum(1) >= 1).all())
+        assert not bool(seen.masked[:, :2].any())
+        assert torch.equal(seen.noisy, torch.where(seen.masked, 9, seen.clean))
 
 
 def test_nothing_is_shown_at_share_zero_and_all_but_one_at_share_one():

@@ -35,10 +35,10 @@ def favourite_logits(rows, strength):
 def test_canvases_show_true_tokens_and_keep_the_prompt_and_a_mask():
     pool = ProgressivePool(Letters(), 40, dprm.Order(), phases=4)
     for step in range(30):
-        clean, noisy, masked = pool.canvases(step)
-        assert torch.equal(noisy, torch.where(masked, MASK, clean))
-        assert not bool(masked[:, :2].any())
-        assert bool(masked.any(1).all())
+        seen = pool.canvases(step)
+        assert torch.equal(seen.noisy, torch.where(seen.masked, MASK, seen.clean))
+        assert not bool(seen.masked[:, :2].any())
+        assert bool(seen.masked.any(1).all())
         pool.advance(step, favourite_logits(40, torch.arange(10.0)))
 
 
@@ -46,7 +46,7 @@ def test_the_share_revealed_in_phase_j_of_k_lies_between_j_and_j_plus_one():
     pool = ProgressivePool(Letters(), 400, dprm.Order(), phases=4)
     shares = []
     for step in range(40):
-        _, _, masked = pool.canvases(step)
+        masked = pool.canvases(step).masked
         if step >= 4:  # From here on every row has gone through the pool from its start.
             shares.append(torch.stack([pool.phase(step), 8 - masked.sum(1)]))
         pool.advance(step, favourite_logits(400, torch.arange(10.0)))
@@ -145,8 +145,8 @@ def test_teacher_forced_states_have_the_law_of_the_decoders_states():
     # A fresh row that shows nothing, then one more position a step, is a decoding of width 1.
     lonely = torch.zeros(rows, dtype=torch.bool)
     for step in range(9):
-        _, noisy, masked = pool.canvases(step)
-        left, phase = masked.sum(1), pool.phase(step)
+        noisy = pool.canvases(step).noisy
+        left, phase = (noisy == joint.mask_id).sum(1), pool.phase(step)
         lonely = torch.where(phase == 0, left == 3, lonely & (left == 3 - phase))
         seen.append(noisy[lonely & (phase == 2)])
         pool.advance(step, joint.denoiser(noisy))

@@ -10,9 +10,10 @@ from dprm.data.draws import Draws
 from dprm.train import checkpoint
 from dprm.train.denoiser import Denoiser, load_weights, save_weights
 from dprm.train.masks import RandomMasks
+from dprm.train.objective import masked_cross_entropy, masked_loss
 from dprm.train.pool import ProgressivePool
 from dprm.train.recipe import Recipe
-from dprm.train.training import Training, masked_loss
+from dprm.train.training import Training
 from dprm.train.transformer import Config, Transformer
 
 MASK = 5
@@ -23,33 +24,33 @@ class Repeats:
 
     mask_id = MASK
 
+    def __init__(self, seed=1):
+        self.seed = seed
+
     def batch(self, step, rows):
-        clean = Draws(1, step).below(5, rows, 1).expand(rows, 6)
+        clean = Draws(self.seed, step).below(5, rows, 1).expand(rows, 6)
         return clean, (torch.arange(6) > 0).expand(rows, 6)
 
 
-def laws():
-    return {
-        "random": lambda rows: RandomMasks(Repeats(), rows, seed=2),
-        "progressive": lambda rows: ProgressivePool(Repeats(), rows, dprm.Order(), phases=4, seed=2),
-    }
+def law_of(name, rows, seed, data):
+    if name == "random":
+        return RandomMasks(data, rows, seed)
+    return ProgressivePool(data, rows, dprm.Order(signal=name), phases=4, seed=seed)
 
 
-def training(folder, law="random", tied=False, **changes):
+def training(folder, law="random", tied=False, width=32, data=None, objective=masked_cross_entropy, **changes):
     recipe = Recipe(**{"rows": 16, "steps": 12, "warm": 3, "rate": 3e-3, "log_every": 1, "seed": 2, **changes})
-    model = Transformer(Config(6, width=32, depth=2, heads=2, tied=tied), seed=1)
-    return Training(model, laws()[law](recipe.rows), recipe, folder)
+    model = Transformer(Config(6, width=width, depth=2, heads=2, tied=tied), seed=1)
+    masks = law_of(law, recipe.rows, recipe.seed, data or Repeats())
+    return Training(model, masks, recipe, folder, objective=objective)
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+def twice(logits, canvases):
+    """Another objective."""
+    return 2 * masked_cross_entropy(logits, canvases)
 
 
-@pytest.mark.parametrize(("law", "tied"), [("random", False), ("progressive", False), ("random", True)])
+@pytest.mark.parametrize(("law", "tied"), [("random", False), ("confidence", False), ("random", True)])
 def test_a_killed_training_resumes_to_the_same_bits(tmp_path, law, tied):
     whole = training(tmp_path / "whole", law, tied)
     whole.run()
@@ -76,6 +77,25 @@ def test_a_kill_before_the_first_checkpoint_leaves_no_trace_in_the_log(tmp_path)
     assert logs[0] == logs[1]
 
 
+def test_a_log_is_rewritten_whole_or_not_at_all(tmp_path, monkeypatch):
+    run = training(tmp_path)
+    run.run(until=4)
+    with run.log.open("a") as log:
+        log.write('{"step": 5, "lo')  # A kill in the middle of a line.
+    told = run.log.read_text()
+
+    def full(*_):
+        raise OSError("disk full")
+
+    with monkeypatch.context() as disk:
+        disk.setattr("os.replace", full)
+        with pytest.raises(OSError, match="disk full"):
+            training(tmp_path)
+    assert run.log.read_text() == told
+    training(tmp_path)
+    assert run.log.read_text() == ""
+
+
 def test_a_finished_training_has_nothing_left_to_do(tmp_path):
     training(tmp_path).run()
     again = training(tmp_path)
@@ -85,7 +105,7 @@ def test_a_finished_training_has_nothing_left_to_do(tmp_path):
     assert all(torch.equal(*pair) for pair in zip(before, again.model.parameters()))
 
 
-@pytest.mark.parametrize("law", ["random", "progressive"])
+@pytest.mark.parametrize("law", ["random", "confidence"])
 def test_it_learns_to_copy_the_prompt(tmp_path, law):
     run = training(tmp_path, law, rows=64, steps=150, warm=20, average=0.9)
     run.run()
@@ -122,11 +142,33 @@ def test_the_loss_is_the_mean_over_the_masked_positions_of_a_row():
     torch.testing.assert_close(masked_loss(logits, clean, masked), expected)
 
 
-def test_a_checkpoint_of_another_model_is_refused(tmp_path):
-    training(tmp_path).run()
-    other = Transformer(Config(6, width=16, depth=2, heads=2))
-    with pytest.raises(ValueError, match="belongs to a model"):
-        Training(other, laws()["random"](16), Recipe(steps=3), tmp_path)
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"seed": 3}, "recipe.seed is 2 there and 3 here"),
+        ({"rate": 1e-3}, "recipe.rate is 0.003 there and 0.001 here"),
+        ({"steps": 9}, "recipe.steps is 2 there and 9 here"),
+        ({"steps": None, "minutes": 1.0}, "recipe.steps is 2 there and None here; recipe.minutes is None there"),
+        ({"rows": 32}, "recipe.rows is 16 there and 32 here"),
+        ({"width": 16}, "model.width is 32 there and 16 here"),
+        ({"law": "random"}, "law.name is 'progressive' there and 'random' here"),
+        ({"law": "margin"}, r"law.order.signal.* there and .*margin.* here"),
+        ({"data": Repeats(seed=7)}, "law.data is '.*' there and '.*' here"),
+        ({"objective": twice}, r"objective is '.*masked_cross_entropy' there and '.*twice' here"),
+    ],
+)
+def test_a_checkpoint_of_another_training_is_refused_by_what_differs(tmp_path, changes, named):
+    run = training(tmp_path, "confidence", steps=2)
+    run.run()
+    kept = run.path.read_bytes(), run.log.read_bytes()
+    with pytest.raises(ValueError, match=rf"checkpoint\.safetensors belongs to another training: .*{named}"):
+        training(tmp_path, **{"law": "confidence", "steps": 2, **changes})
+    assert (run.path.read_bytes(), run.log.read_bytes()) == kept
+
+
+def test_how_a_training_is_watched_may_change(tmp_path):
+    training(tmp_path, steps=2).run()
+    assert training(tmp_path, steps=2, log_every=7, evaluations=1, save_every=1.0).step == 2
 
 
 def test_a_damaged_checkpoint_is_named(tmp_path):
@@ -172,7 +214,17 @@ def test_decoding_does_not_depend_on_how_rows_are_batched():
 
 @pytest.mark.parametrize(
     ("changes", "named"),
-    [({"steps": None}, "exactly one"), ({"minutes": 1.0}, "exactly one"), ({"rows": 0}, "rows is 0")],
+    [
+        ({"steps": None}, "exactly one"),
+        ({"minutes": 1.0}, "exactly one"),
+        ({"rows": 0}, "rows is 0"),
+        ({"rate": float("nan")}, "rate is nan"),
+        ({"rate": -0.1}, r"rate is -0\.1"),
+        ({"steps": None, "minutes": 0.0}, r"minutes is 0\.0"),
+        ({"steps": None, "minutes": float("nan")}, "minutes is nan"),
+        ({"steps": 0}, "steps is 0"),
+        ({"evaluations": 0}, "evaluations is 0"),
+    ],
 )
 def test_impossible_recipes_are_named(tmp_path, changes, named):
     with pytest.raises(ValueError, match=named):

@@ -7,12 +7,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprm.train.training import masked_loss
-from dprm.train.wdce import advantages, likelihood_bound, log_ratio, path_weights, wdce
+from dprm.train.objective import likelihood_bound, log_ratio
+from dprm.train.rollouts import RolloutCanvases
+from dprm.train.wdce import Wdce
 
 # A model with one free logit θ over two terminal states: p(1) = σ(θ). The reference has θ₀.
 ALPHA, THETA_0, REWARD = 0.5, -0.4, torch.tensor([0.1, 1.0], dtype=torch.float64)
 TILT = (1.0 - 0.1) / ALPHA
+advantages = Wdce().advantages
 
 
 def sigma(theta):
@@ -27,19 +29,24 @@ def group_from_present_law(ones, size):
     return state[None], REWARD[state][None], (reference / present).log()[state][None]
 
 
-def slope(theta, state, advantage):
+def loss(objective, logits, clean, reward, log_rnd):
+    """Of canvases that hide everything."""
+    masked = torch.ones_like(clean, dtype=torch.bool)
+    return objective(logits, RolloutCanvases(clean, clean, masked, reward, log_rnd, reference=None))
+
+
+def slope(theta, state, reward, log_rnd, negative=1.0):
     """dLoss/dθ, through the same code that training uses."""
     theta = torch.tensor(float(theta), dtype=torch.float64, requires_grad=True)
-    clean = state.T
-    logits = torch.stack([torch.zeros_like(theta), theta]).expand(len(clean), 1, 2)
-    row_loss = masked_loss(logits, clean, torch.ones_like(clean, dtype=torch.bool)).view(1, -1)
-    return torch.autograd.grad(wdce(row_loss, advantage), theta)[0].item()
+    logits = torch.stack([torch.zeros_like(theta), theta]).expand(state.shape[1], 1, 2)
+    objective = Wdce(ALPHA, negative)
+    return torch.autograd.grad(loss(objective, logits, state.T, reward, log_rnd), theta)[0].item()
 
 
 @pytest.mark.parametrize(("ones", "size"), [(1, 4), (2, 4), (7, 16), (15, 16)])
 def test_positive_weights_are_the_tilted_law_whatever_the_rollouts_came_from(ones, size):
     state, reward, log_rnd = group_from_present_law(ones, size)
-    wanted, unwanted = path_weights(reward, log_rnd, ALPHA)
+    wanted, unwanted = Wdce(ALPHA).path_weights(reward, log_rnd)
     assert (wanted * state).sum().item() == pytest.approx(sigma(THETA_0 + TILT))
     assert (unwanted * state).sum().item() == pytest.approx(sigma(THETA_0 - TILT))
 
@@ -49,7 +56,7 @@ def test_positive_weights_are_the_tilted_law_whatever_the_rollouts_came_from(one
 def test_without_negatives_the_fixed_point_is_the_tilted_law(ones, size, theta):
     state, reward, log_rnd = group_from_present_law(ones, size)
     expected = sigma(theta) - sigma(THETA_0 + TILT)
-    assert slope(theta, state, advantages(reward, log_rnd, ALPHA, negative=0.0)) == pytest.approx(expected, abs=1e-6)
+    assert slope(theta, state, reward, log_rnd, negative=0.0) == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("theta", [-2.0, 0.0, 3.0])
@@ -57,7 +64,7 @@ def test_with_negatives_the_slope_is_constant_and_points_to_the_better_state(the
     state, reward, log_rnd = group_from_present_law(7, 16)
     expected = sigma(THETA_0 - TILT) - sigma(THETA_0 + TILT)
     assert expected < 0
-    assert slope(theta, state, advantages(reward, log_rnd, ALPHA)) == pytest.approx(expected, abs=1e-6)
+    assert slope(theta, state, reward, log_rnd) == pytest.approx(expected, abs=1e-6)
 
 
 def test_partial_negatives_move_the_fixed_point_beyond_the_tilted_law():
@@ -66,17 +73,18 @@ def test_partial_negatives_move_the_fixed_point_beyond_the_tilted_law():
     fixed = (sigma(THETA_0 + TILT) - share * sigma(THETA_0 - TILT)) / (1 - share)
     assert sigma(THETA_0 + TILT) < fixed < 1
     theta = math.log(fixed / (1 - fixed))
-    assert slope(theta, state, advantages(reward, log_rnd, ALPHA, negative=share)) == pytest.approx(0.0, abs=1e-6)
+    assert slope(theta, state, reward, log_rnd, negative=share) == pytest.approx(0.0, abs=1e-6)
 
 
-def test_rollouts_of_the_reference_need_no_ratio():
+def test_rollouts_of_the_reference_are_weighted_by_their_rewards_alone():
     reward = torch.tensor([[0.0, 0.1, 1.0, 1.0]])
-    assert torch.equal(advantages(reward), advantages(reward, torch.zeros(1, 4)))
     by_hand = [math.exp(value / 0.04) for value in (0.0, 0.1, 1.0, 1.0)]
     against = [1 / weight for weight in by_hand]
     expected = [w / sum(by_hand) - v / sum(against) for w, v in zip(by_hand, against)]
     # Rewards in float32 are only nearly 0.1, and are divided by 0.04.
-    torch.testing.assert_close(advantages(reward)[0], torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-6)
+    torch.testing.assert_close(
+        advantages(reward, torch.zeros(1, 4))[0], torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-6
+    )
 
 
 groups = st.lists(st.sampled_from([0.0, 0.1, 1.0]), min_size=2, max_size=8)
@@ -121,10 +129,13 @@ def test_advantages_are_finite_and_balanced(rewards, seed):
 
 
 def test_the_loss_sums_a_group_and_averages_prompts_and_masks():
-    row_loss = torch.arange(12.0).view(2, 3, 2)
-    advantage = torch.tensor([[0.5, -0.5], [1.0, -1.0], [0.0, 0.0]])
-    by_hand = sum(advantage[p, g] * row_loss[r, p, g] for r in range(2) for p in range(3) for g in range(2)) / 6
-    torch.testing.assert_close(wdce(row_loss, advantage), by_hand)
+    logits = torch.randn(12, 1, 3, generator=torch.Generator().manual_seed(0))
+    clean = torch.arange(12).view(12, 1) % 3
+    reward = torch.tensor([[0.0, 1.0], [0.1, 0.0], [1.0, 1.0]])
+    entropy = -logits.log_softmax(-1)[torch.arange(12), 0, clean[:, 0]].view(2, 3, 2)
+    weight = advantages(reward, torch.zeros(3, 2))
+    by_hand = sum(weight[p, g] * entropy[r, p, g] for r in range(2) for p in range(3) for g in range(2)) / 6
+    torch.testing.assert_close(loss(Wdce(), logits, clean, reward, torch.zeros(3, 2)).double(), by_hand)
 
 
 def test_the_bound_is_exact_for_independent_positions():
@@ -137,15 +148,12 @@ def test_the_bound_is_exact_for_independent_positions():
     assert log_ratio([bound, bound], [bound - 1, bound - 3]).item() == pytest.approx(2.0)
 
 
-@pytest.mark.parametrize(
-    ("how", "named"),
-    [
-        ({"reward": torch.ones(4)}, r"reward has shape \(4,\)"),
-        ({"reward": torch.ones(1, 4), "log_rnd": torch.ones(4)}, r"log_rnd has shape \(4,\)"),
-        ({"reward": torch.ones(1, 4), "alpha": 0.0}, "alpha is 0"),
-        ({"reward": torch.ones(1, 4), "negative": -1.0}, "negative is -1"),
-    ],
-)
-def test_bad_input_is_named(how, named):
-    with pytest.raises(ValueError, match=named):
-        advantages(**how)
+def test_bad_input_is_named():
+    with pytest.raises(ValueError, match=r"reward has shape \(4,\)"):
+        advantages(torch.ones(4), torch.ones(4))
+    with pytest.raises(ValueError, match=r"log_rnd has shape \(4,\)"):
+        advantages(torch.ones(1, 4), torch.ones(4))
+    with pytest.raises(ValueError, match=r"alpha is 0\.0"):
+        Wdce(alpha=0.0)
+    with pytest.raises(ValueError, match=r"negative is -1"):
+        Wdce(negative=-1.0)

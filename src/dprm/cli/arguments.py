@@ -34,6 +34,19 @@ Compiled = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
+def writable(out: Path | None) -> None:
+    """Say now, not after the work, that a result could not be written there."""
+    import os
+
+    if out is None:
+        return
+    if out.is_dir():
+        raise ValueError(f"--out is {out}: a folder, expected a file")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    if not os.access(out.parent, os.W_OK) or (out.exists() and not os.access(out, os.W_OK)):
+        raise ValueError(f"--out is {out}: it cannot be written there")
+
+
 def chosen_host(
     name: str,
     *,
@@ -52,6 +65,11 @@ def chosen_host(
     from dprm.host.variants import with_reward
     from dprm.hosts import load
 
+    if device.startswith("cuda"):
+        import torch
+
+        if not torch.cuda.is_available():
+            raise ValueError(f"--device is {device}: there is no CUDA device here")
     host = load(name, device, compiled, weights)
     if difficulty is not None:
         host = host.at(difficulty)

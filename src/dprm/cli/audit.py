@@ -23,7 +23,7 @@ _LISTED = 5
 
 def audit(
     what: Annotated[
-        str | None, typer.Argument(metavar="HOST|CARD", help="A host of `dprm hosts`, or the file of a result card.")
+        str | None, typer.Argument(metavar="HOST|CARD", help="A host that has cards, or the file of a result card.")
     ] = None,
     results: Annotated[Path, typer.Option(help="Where the cards of a host are.", show_default=False)] = RESULTS,
     calibrate: Annotated[
@@ -43,6 +43,8 @@ def audit(
     """
     import json
 
+    from dprm.evaluate.verdict import judge_cards
+
     if calibrate:
         from dprm.cli.calibration import calibrated, show_calibration
 
@@ -57,9 +59,9 @@ def audit(
         return
     with clear_errors("audit"):
         if what is None:
-            raise ValueError("expected a host of `dprm hosts` or the file of a result card")
+            raise ValueError("expected a host that has cards, or the file of a result card")
         cards = _cards(what, results)
-        verdict, each = verdicts(cards)
+        verdict, each = judge_cards(cards)
     if as_json:
         shown = {"audited": what, **verdict.facts(), "cards": {name: one.facts() for name, one in each.items()}}
         typer.echo(json.dumps(shown, indent=2, ensure_ascii=False))
@@ -67,31 +69,19 @@ def audit(
         _show(what, cards, verdict, each)
 
 
-def verdicts(cards: dict[str, Card]) -> tuple[Verdict, dict[str, Verdict]]:
-    """The verdict on all cards together, and on each."""
-    from dprm.evaluate.verdict import judge_cards
-
-    return judge_cards(cards)
-
-
-def cards_of(host: str, results: Path = RESULTS) -> dict[str, Card]:
-    """The cards of a host in a folder, by file name."""
-    from dprm.report.readme import cards_in
-
-    return {name: card for name, card in cards_in(results).items() if card.host == host}
-
-
 def _cards(what: str, results: Path) -> dict[str, Card]:
     from dprm.evaluate.card import Card
-    from dprm.hosts import ENTRIES
+    from dprm.evaluate.cards import cards_in
 
-    if what in ENTRIES:
-        if found := cards_of(what, results):
-            return found
-        raise ValueError(f"{results} holds no card of {what}: make one with `dprm compare {what} --out FILE`")
-    if not Path(what).is_file():
-        raise ValueError(f"{what!r} is neither a host ({', '.join(ENTRIES)}) nor the file of a result card")
-    return {Path(what).name: Card.load(Path(what))}
+    if Path(what).is_file():
+        return {Path(what).name: Card.load(Path(what))}
+    cards = cards_in(results)
+    if chosen := {name: card for name, card in cards.items() if card.host == what}:
+        return chosen
+    hosts = ", ".join(sorted({card.host for card in cards.values()})) or "no host"
+    raise ValueError(
+        f"{what!r} is no file, and {results} has cards of {hosts}: make one with `dprm compare {what} --out FILE`"
+    )
 
 
 def _show(what: str, cards: dict[str, Card], verdict: Verdict, each: dict[str, Verdict]) -> None:

@@ -47,17 +47,23 @@ def chain_worlds() -> list[World]:
     product = Chain(independent, rng.random(independent.shape), tokens="sampled")
     insensitive = Population(product, sensitive=1.0, luck=0.0, temperature=1.0)
     noise = Population(chain, sensitive=0.0, luck=0.5)
-    return [
-        chain_world("chain: order cannot matter, straight to test", insensitive, chosen_first=False, most=NULL_LIMIT),
-        chain_world("chain: pure noise, straight to test", noise, chosen_first=False, most=NULL_LIMIT),
-        chain_world("chain: pure noise, chosen on select", noise, most=NULL_LIMIT),
-        chain_world(
-            "chain: a gain of 3 points, 20% discordant",
-            Population(chain, sensitive=0.03, luck=0.35),
-            fit_on=Population(chain, sensitive=1.0, luck=0.0),
-            least=GAIN_LIMIT,
-        ),
-    ]
+    gain, whole = Population(chain, sensitive=0.03, luck=0.35), Population(chain, sensitive=1.0, luck=0.0)
+    worlds = []
+    for learner, what in (("onpolicy", "table"), ("head", "head")):
+        title = f"chain, {what}"
+        worlds += [
+            chain_world(
+                f"{title}: order cannot matter, straight to test",
+                insensitive,
+                learner,
+                chosen_first=False,
+                most=NULL_LIMIT,
+            ),
+            chain_world(f"{title}: pure noise, straight to test", noise, learner, chosen_first=False, most=NULL_LIMIT),
+            chain_world(f"{title}: pure noise, chosen on select", noise, learner, most=NULL_LIMIT),
+            chain_world(f"{title}: a gain of 3 points, 20% discordant", gain, learner, fit_on=whole, least=GAIN_LIMIT),
+        ]
+    return worlds
 
 
 def show_calibration(card: dict[str, Any]) -> None:

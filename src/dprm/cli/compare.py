@@ -1,4 +1,4 @@
-"""`dprm compare`: every order of a host in one table, with paired intervals."""
+"""`dprm compare`: ways to answer the problems of a host in one table, with intervals."""
 
 from __future__ import annotations
 
@@ -8,32 +8,44 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dprm.cli.arguments import (
+    AsJson,
+    Compiled,
+    Device,
+    Difficulty,
+    HostName,
+    PreferenceText,
+    Reward,
+    Rows,
+    Seed,
+    Temperature,
+    Weights,
+    Width,
+    chosen_host,
+    writable,
+)
 from dprm.cli.failure import clear_errors
 
 if TYPE_CHECKING:
-    import dprm
-    from dprm.evaluate.card import Card
-    from dprm.fit.montecarlo import MonteCarlo
+    from dprm.evaluate.card import Arm, Card
+    from dprm.order.policy import Policy
 
-SIGNALS = "confidence,random,entropy,margin"
+SIGNALS = "confidence,random,entropy,margin,uncertainty"
 
 
 def compare(
-    host: Annotated[str, typer.Argument(help="A host of `dprm hosts`.")],
-    orders: Annotated[str, typer.Option(help="Signals to compare, with commas. The first is the reference.")] = SIGNALS,
+    host: HostName,
+    orders: Annotated[str, typer.Option(help="Signals to compare with the host's own order, with commas.")] = SIGNALS,
     policy: Annotated[
         list[Path] | None, typer.Option(help="A policy of `dprm fit` to compare too; may be given several times.")
     ] = None,
-    problems: Annotated[
-        Path | None,
-        typer.Option(help="Your own problems: JSON lines for dmpo, lines of 81 characters for puma."),
+    rule: Annotated[
+        str | None, typer.Option(help="How policies select: top_m, shortlist_top_m, soft_bon; default as fitted.")
     ] = None,
-    split: Annotated[str, typer.Option(help="Where problems come from: fit, select or test.")] = "test",
+    problems: Annotated[Path | None, typer.Option(help="Your own problems; their form is the host's.")] = None,
+    split: Annotated[str, typer.Option(help="Where problems come from: fit, select or test.")] = "select",
     limit: Annotated[int, typer.Option(min=1, help="How many problems.")] = 64,
-    difficulty: Annotated[
-        str | None, typer.Option(help="How hard: dmpo numbers (3-6), puma clues (22-25), puma_words steps (4).")
-    ] = None,
-    width: Annotated[int | None, typer.Option(min=1, help="Positions revealed a step; default the host's own.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Decode seeds, each over all problems.")] = 1,
     ablate: Annotated[bool, typer.Option("--ablate", help="Add the ablations of every policy.")] = False,
     best_of: Annotated[
         int, typer.Option(min=1, help="Add the best of so many paths of the reference: a control for costly orders.")
@@ -42,101 +54,115 @@ def compare(
         int,
         typer.Option(min=0, help="Add values asked of continuations, of so many candidates: they cost model calls."),
     ] = 0,
-    seed: Annotated[int, typer.Option(help="Seed of problems, orders and intervals.")] = 0,
-    rows: Annotated[int, typer.Option(min=1, help="Problems decoded together; changes the time, not the result.")] = 64,
-    device: Annotated[str, typer.Option(help="Where the model runs: cpu, cuda.")] = "cpu",
-    compiled: Annotated[
-        bool, typer.Option("--compile", help="Compile the model: three times as fast on a GPU, after half a minute.")
-    ] = False,
-    out: Annotated[Path | None, typer.Option(help="Write the result card here.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the result card here, its outcomes beside it.")] = None,
     work: Annotated[Path, typer.Option(help="Keeps finished batches: an interrupted run goes on.")] = Path("runs"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print the card instead of the table.")] = False,
+    reward: Reward = None,
+    preference: PreferenceText = None,
+    difficulty: Difficulty = None,
+    width: Width = None,
+    temperature: Temperature = None,
+    weights: Weights = None,
+    seed: Seed = 0,
+    rows: Rows = 64,
+    device: Device = "cpu",
+    compiled: Compiled = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Compare **orders** on one host: the same problems, budget and random streams; paired intervals; model calls.
+    """Compare **orders** on one host: the same problems, budget and random streams; intervals; model calls.
 
-    For example `dprm compare dmpo --limit 256 --width 2 --policy runs/dmpo.dprm --out results/dmpo.json`, or your own
-    problems: `dprm compare dmpo --problems mine.jsonl` with lines `{"numbers": [30, 100, 93], "target": 23}`.
+    The first arm, the reference, is the host's own order, under the name of its signal. Problems are those of `select`
+    unless you ask for `test`; how often a policy was looked at there is written beside it. For example
+    `dprm compare dmpo --split test --limit 256 --width 2 --policy runs/dmpo.dprm --ablate --out dmpo.json`.
     """
-    from rich.console import Console
-    from rich.progress import Progress
-
-    from dprm.evaluate.ablations import with_ablations
+    from dprm.cli.progress import bars
+    from dprm.evaluate.arms import arms_of
     from dprm.evaluate.compare import compare as run
-    from dprm.fit.montecarlo import MONTE_CARLO, MonteCarlo
-    from dprm.hosts import load
+    from dprm.evaluate.ledger import look
+    from dprm.fit.purpose import misfits
 
+    command = " ".join(["dprm", *sys.argv[1:]])
     with clear_errors("compare"):
-        chosen = load(host, device, compiled)
-        if difficulty is not None:
-            chosen = chosen.at(difficulty)
-        arms, local, fits = _orders(orders, policy or [], host, width, seed)
-        if montecarlo:
-            local[MONTE_CARLO] = MonteCarlo(candidates=montecarlo, width=width, seed=seed)
-        reference = next(iter(arms))
-        arms, ablates = with_ablations(arms, [name for name in fits if name in arms] if ablate else [], seed)
+        writable(out)
+        if ablate and not policy:
+            raise ValueError("--ablate takes something away from a policy: give --policy as well")
+        files = named(policy or [], host)
+        chosen = chosen_host(
+            host,
+            device=device,
+            compiled=compiled,
+            weights=weights,
+            difficulty=difficulty,
+            width=width,
+            temperature=temperature,
+            preference=preference,
+            reward=reward,
+        )
+        policies, shuffled = _loaded(files)
         if problems is None:
-            posed, name = chosen.problems(split, limit, seed), split
+            posed, source = chosen.problems(split, limit, seed), split
         else:
             posed, left_out = chosen.read_problems(problems)
-            posed, name = posed[:limit], problems.name
+            posed, source = posed[:limit], problems.name
             for line in left_out:
                 typer.echo(f"left out: {problems}, {line}", err=True)
-        with Progress(console=Console(stderr=True), transient=True) as bar:
-            tasks = {arm: bar.add_task(arm, total=len(posed)) for arm in (*arms, *local)}
-
-            def on_batch(arm: str, done: int) -> None:
-                if arm not in tasks:
-                    tasks[arm] = bar.add_task(arm, total=len(posed))
-                bar.update(tasks[arm], completed=done)
-
-            card, _ = run(
+        arms = arms_of(
+            chosen,
+            [name.strip() for name in orders.split(",") if name.strip()],
+            policies,
+            shuffled,
+            rule=rule,
+            ablate=ablate,
+            best_of=best_of,
+            candidates=montecarlo,
+            seed=seed,
+        )
+        differing = {name: lines for name, stored in policies.items() if (lines := misfits(stored.notes, chosen))}
+        for name, lines in differing.items():
+            for line in lines:
+                typer.echo(f"{files[name]}: {line}", err=True)
+        looks = {}
+        if source == "test":
+            looks = {name: look(files[name], policies[name].digest, posed.digest, command) for name in files}
+        notes = {name: note for name, note in (("misfits", differing), ("looks", looks)) if note}
+        with bars() as on_progress:
+            comparison = run(
                 chosen,
                 posed,
                 arms,
-                reference=reference,
-                split=name,
-                budget=width,
-                seed=seed,
+                split=source,
+                seeds=range(seed, seed + seeds),
                 rows=rows,
-                folder=work / f"compare-{host}",
-                command=" ".join(["dprm", *sys.argv[1:]]),
-                fits=fits,
-                ablates=ablates,
-                best_of=best_of,
-                local=local,
-                on_batch=on_batch,
+                folder=work / f"compare-{chosen.name}",
+                command=command,
+                notes=notes,
+                on_batch=lambda arm, done: on_progress(arm, done, seeds * len(posed)),
             )
-        if difficulty is not None:
-            card.notes["difficulty"] = difficulty
         if out is not None:
-            card.save(out)
+            comparison.save(out)
     if as_json:
-        typer.echo(card.to_json())
+        typer.echo(comparison.card.to_json())
     else:
-        show(card)
+        show(comparison.card)
 
 
-def _orders(
-    names: str, policies: list[Path], host: str, width: int | None, seed: int
-) -> tuple[dict[str, dprm.Order], dict[str, MonteCarlo], dict[str, dict[str, str]]]:
-    """The orders by name, those whose values are asked prompt by prompt, and what policies say of their fit."""
+def named(paths: list[Path], host: str) -> dict[str, Path]:
+    """Policy files by the names of their arms: that of the file, with its folder where two are called alike."""
+    names = ["dprm" if path.stem == host else path.stem for path in paths]
+    for index, path in enumerate(paths):
+        if names.count(names[index]) > 1:
+            names[index] = f"{path.parent.name}/{path.stem}"
+    if len(set(names)) < len(names):
+        raise ValueError(f"two policies are called {next(n for n in names if names.count(n) > 1)!r}: rename one")
+    return dict(zip(names, paths, strict=True))
+
+
+def _loaded(files: dict[str, Path]) -> tuple[dict[str, Policy], dict[str, Policy]]:
+    """The policies, and the fitted controls that lie beside them."""
     import dprm
-    from dprm.fit.montecarlo import MonteCarlo, is_local
 
-    fits, local = {}, {}
-    arms = {name.strip(): dprm.Order(signal=name.strip()) for name in names.split(",")}
-    for path in policies:
-        stored = dprm.Policy.load(path)
-        fitted_for = stored.notes.get("host", host)
-        if fitted_for != host:
-            raise ValueError(f"{path} was fitted for host {fitted_for}, not {host}: fit one with `dprm fit {host}`")
-        name = "dprm" if path.stem == host else path.stem
-        if is_local(stored) and stored.guidance > 0:
-            local[name] = MonteCarlo.of_policy(stored, width=width, seed=seed)
-        else:
-            arms[name] = dprm.Order.from_policy(stored, rule="top_m")
-        fits[name] = stored.notes
-    return arms, local, fits
+    policies = {name: dprm.Policy.load(path) for name, path in files.items()}
+    controls = {name: path.with_suffix(".shuffled.dprm") for name, path in files.items()}
+    return policies, {name: dprm.Policy.load(path) for name, path in controls.items() if path.is_file()}
 
 
 def show(card: Card) -> None:
@@ -144,24 +170,38 @@ def show(card: Card) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from dprm.evaluate.seeds import told
+    from dprm.evaluate.seeds import in_words
 
+    extra = [metric.name for metric in card.metrics if metric.name != "reward"]
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("order", overflow="fold")
-    for column in ("solved", "reward", "difference", "95 % of it", "calls", "changed", "ms"):
+    for column in ("reward", "difference", "95 % of it", *extra, "calls", "changed", "ms"):
         table.add_column(column, justify="right", no_wrap=True)
     for name, arm in card.arms.items():
-        delta = interval = style = ""
-        if arm.delta is not None and arm.delta_low is not None and arm.delta_high is not None:
-            delta, interval = f"{arm.delta:+.3f}", f"{arm.delta_low:+.3f} … {arm.delta_high:+.3f}"
-            style = "green" if arm.delta_low > 0 else "red" if arm.delta_high < 0 else ""
-        calls, changed, ms = f"{arm.nfe:.1f}", f"{arm.changed:.0%}", f"{1000 * arm.seconds:.0f}"
-        table.add_row(name, f"{arm.solved:.1%}", f"{arm.mean:.3f}", delta, interval, calls, changed, ms, style=style)
+        table.add_row(name, *_numbers(arm, extra), style=_style(arm))
     console = Console()
-    console.print(f"{card.host}: {card.count} problems of {card.split}, budget {card.budget}, seed {card.seed}")
-    console.print(f"Differences are paired, to {card.reference}; ms a problem.\n")
+    seeds = f"seed {card.seeds[0]}" if len(card.seeds) == 1 else f"{len(card.seeds)} decode seeds from {card.seeds[0]}"
+    about = f" ({card.variant})" if card.variant else ""
+    console.print(f"{card.host}{about}: {card.count} problems of {card.split}, budget {card.budget}, {seeds}")
+    kind = "paired" if card.paired else "of independent samples"
+    console.print(f"Differences are {kind}, to {card.reference}; ms a problem.\n")
     console.print(table)
     for entry in card.notes.get("seeds", []):
-        console.print(f"\n{told(entry, card.reference)}", markup=False, highlight=False)
+        console.print(f"\n{in_words(entry, card.reference)}", markup=False, highlight=False)
     if card.verdict is not None and card.verdict["arm"] is not None:
         console.print(f"\n{card.verdict['arm']}: {card.verdict['verdict']} ({card.verdict['reason']})", markup=False)
+
+
+def _numbers(arm: Arm, metrics: list[str]) -> list[str]:
+    delta = interval = ""
+    if arm.delta is not None and arm.delta_low is not None and arm.delta_high is not None:
+        delta, interval = f"{arm.delta:+.3f}", f"{arm.delta_low:+.3f} … {arm.delta_high:+.3f}"
+    measured = (f"{arm.metrics[name].mean:.3f}" if name in arm.metrics else "" for name in metrics)
+    costs = f"{arm.nfe:.1f}", f"{arm.changed:.0%}", f"{1000 * arm.seconds:.0f}"
+    return [f"{arm.mean:.3f}", delta, interval, *measured, *costs]
+
+
+def _style(arm: Arm) -> str:
+    if arm.delta_low is None or arm.delta_high is None:
+        return ""
+    return "green" if arm.delta_low > 0 else "red" if arm.delta_high < 0 else ""

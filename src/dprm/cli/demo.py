@@ -80,65 +80,67 @@ def demo(
 
 
 def _word_problems(problems: int, seed: int) -> None:
-    """The trained word-problem host under four orders, and the first problem on which the learned one parts from it."""
+    """The trained word-problem host under five orders, and the first problem on which the learned one parts from it."""
     from rich.console import Console
-    from rich.progress import Progress
 
     import dprm
     from dprm.cli.compare import show
+    from dprm.cli.progress import bars
     from dprm.cli.replay import replay
+    from dprm.decode.counts import Fixed
+    from dprm.evaluate.arms import arms_of
     from dprm.evaluate.compare import compare
     from dprm.host import weights
     from dprm.hosts import load
+    from dprm.train.task import successes
 
     console = Console()
     console.print(f"\nNow a trained model: word problems of four steps, {WIDTH} positions revealed a step.\n")
-    host = load("puma_words").at("4")
+    host = load("puma_words").at("4").with_decoding(count=Fixed(WIDTH))
     fitted = dprm.Policy.load(weights.checked("puma_words.dprm", "dprm fit puma_words --out weights/puma_words.dprm"))
-    orders = {name: dprm.Order(signal=name) for name in ("confidence", "random", "entropy")}
-    orders["dprm"] = dprm.Order.from_policy(fitted)
     posed = host.problems("test", problems, seed)
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        tasks = {name: bar.add_task(name, total=problems) for name in orders}
-        card, found = compare(
+    arms = arms_of(host, ("random", "entropy"), {"dprm": fitted})
+    with bars() as on_progress:
+        comparison = compare(
             host,
             posed,
-            orders,
-            budget=WIDTH,
-            seed=seed,
+            arms,
+            split="test",
+            seeds=(seed,),
             rows=32,
-            fits={"dprm": fitted.notes},
-            on_batch=lambda name, done: bar.update(tasks[name], completed=done),
+            on_batch=lambda name, done: on_progress(name, done, problems),
         )
+    card = comparison.card
     card.verdict = None  # A hundred problems are for looking at.
     show(card)
-    solved = {name: rollout.reward >= host.solved_at for name, rollout in found.items()}
+    runs = {name: comparison.rollouts[name][0] for name in ("confidence", "dprm")}
+    solved = {name: successes(host, run.scores) for name, run in runs.items()}
     parted = (solved["confidence"] != solved["dprm"]).nonzero().flatten().tolist()
     row = next((row for row in parted if bool(solved["dprm"][row])), parted[0] if parted else 0)
-    first = int((posed.canvas[row] == host.mask_id).nonzero()[0])
+    first = int((posed.canvas[row] == host.decoding.mask_id).nonzero()[0])
     story = " ".join(shown for token in posed.canvas[row, :first].tolist() if (shown := host.show(token)).strip())
     console.print(f"\n{story}\n\nThe end of the answer, step by step (what is new stands out):\n")
-    pair = {name: found[name] for name in ("confidence", "dprm")}
     # Answers are filled up at their end; what does not fit is cut from their beginning.
-    written = [int((run.tokens[row] != run.tokens[row, -1]).nonzero()[-1]) + 1 for run in pair.values()]
+    written = [int((run.tokens[row] != run.tokens[row, -1]).nonzero()[-1]) + 1 for run in runs.values()]
     begin = max(first, max(written) - SHOWN)
-    console.print(replay(host, row, pair, begin, begin + SHOWN))
-    for name in pair:
+    console.print(replay(host, row, runs, begin, begin + SHOWN))
+    for name in runs:
         console.print(f"{name}: {'solved' if bool(solved[name][row]) else 'not solved'}")
-    console.print(f"\n{_learned(card)}")
+    console.print(f"\n{_in_a_sentence(card)}")
 
 
-def _learned(card: Card) -> str:
-    """In a sentence, what was learned; for what these few problems cannot show, what the committed card says."""
+def _in_a_sentence(card: Card) -> str:
+    """What was learned; for what these few problems cannot show, what the committed card says."""
     from pathlib import Path
 
     from dprm.evaluate.card import Card
 
-    arm, arms = card.arms["dprm"], card.arms
-    low, high = (pick(arms, key=lambda name: arms[name].solved) for pick in (min, max))
+    arm = card.arms["dprm"]
+    solved = {name: other.solved or 0.0 for name, other in card.arms.items()}
+    low, high = min(solved, key=lambda name: solved[name]), max(solved, key=lambda name: solved[name])
     said = (
         f"The same model, the same {arm.nfe:.0f} calls: the order alone moves the share of solved problems between "
-        f"{arms[low].solved:.0%} ({low}) and {arms[high].solved:.0%} ({high}). "
+        f"{solved[low]:.0%} ({low}) and {solved[high]:.0%} ({high}). "
         f"DPRM decides otherwise than confidence in {arm.changed:.0%} of the steps."
     )
     kept = Path(__file__).parents[3] / "results" / "puma_words-width8-test.json"

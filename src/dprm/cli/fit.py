@@ -21,6 +21,7 @@ from dprm.cli.arguments import (
     Weights,
     Width,
     chosen_host,
+    writable,
 )
 from dprm.cli.failure import clear_errors
 
@@ -77,6 +78,7 @@ def fit(
     from dprm.host.variants import with_problems
 
     with clear_errors("fit"):
+        writable(out)
         chosen = chosen_host(
             host,
             device=device,

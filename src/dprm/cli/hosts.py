@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dprm.cli.audit import cards_of, verdicts
+from dprm.cli.audit import RESULTS
 from dprm.cli.failure import clear_errors
 
 
@@ -21,11 +21,14 @@ def hosts(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON o
     from rich.console import Console
     from rich.table import Table
 
+    from dprm.evaluate.cards import cards_in
+    from dprm.evaluate.verdict import judge_cards
     from dprm.hosts import ENTRIES
 
     with clear_errors("hosts"):
-        cards = {name: cards_of(name) for name in ENTRIES}
-    said = {name: verdicts(found)[0].verdict if found else None for name, found in cards.items()}
+        cards = cards_in(RESULTS)
+        of_host = {name: {file: card for file, card in cards.items() if card.host == name} for name in ENTRIES}
+        said = {name: judge_cards(own)[0].verdict if own else None for name, own in of_host.items()}
     if as_json:
         listed = [{**asdict(entry), "present": entry.present, "verdict": said[name]} for name, entry in ENTRIES.items()]
         typer.echo(json.dumps(listed, indent=2, ensure_ascii=False))

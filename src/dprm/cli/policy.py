@@ -82,8 +82,6 @@ def _print_head(console: Console, head: Head, count: int = 16) -> None:
     for name, weight in head.strongest(count):
         weights.add_row(_cell(weight, 1.0), name)
     console.print(weights)
-    if head.network is not None:
-        console.print("It has a network as well, which is not shown.")
 
 
 def _cell(value: float, support: float) -> str:

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dprm.cli.arguments import AsJson, Device, Difficulty, Seed, writable
 from dprm.cli.failure import clear_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from rich.table import Table
 
     from dprm.evaluate.study import Study
-    from dprm.hosts.dmpo.study import Setting
-    from dprm.train.transformer import Transformer
-
-HOSTS = ("puma", "puma_words", "dmpo")
 
 
 def study(
@@ -29,163 +25,95 @@ def study(
         list[str] | None,
         typer.Option(
             metavar="NAME=FILE",
-            help="Weights of `dprm train`: random=FILE, confidence=FILE, dprm=FILE for puma; start=FILE for dmpo, "
-            "default its committed ones. May be given several times.",
+            help="Weights of `dprm train`: random=FILE, confidence=FILE, dprm=FILE for puma and puma_words; start=FILE "
+            "for dmpo, default its committed ones. May be given several times.",
         ),
     ] = None,
     steps: Annotated[
-        int | None, typer.Option(min=1, help="puma: steps of the laws without a file. dmpo: updates of every arm.")
+        int | None, typer.Option(min=1, help="Of every training that has no file; for dmpo updates, default 400.")
     ] = None,
-    minutes: Annotated[float | None, typer.Option(help="dmpo: time limit of the first arm instead.")] = None,
-    train_rows: Annotated[int, typer.Option(min=8, help="puma: sequences a step of a training.")] = 1024,
+    settings: Annotated[
+        str,
+        typer.Option(
+            "--set",
+            metavar="NAME=NUMBER,…",
+            help="Numbers of the host's own trainings, such as rows=256 for puma or rate=1e-5,negative=0.7 for dmpo.",
+        ),
+    ] = "",
     split: Annotated[str, typer.Option(help="Where problems come from: select or test.")] = "test",
-    limit: Annotated[int, typer.Option(min=1, help="How many problems; for dmpo of each size.")] = 512,
-    difficulty: Annotated[
+    limit: Annotated[int, typer.Option(min=1, help="How many problems.")] = 512,
+    difficulty: Difficulty = None,
+    orders: Annotated[
         str | None,
-        typer.Option(help="puma: clues, such as 22-25. puma_words: steps, such as 4. dmpo: numbers, such as 3-6."),
+        typer.Option(
+            help="What to decode by, with commas: signals, `learned RULE` (what a training learned), `empty RULE` (the "
+            "same draws without values); default the host's own list."
+        ),
     ] = None,
-    orders: Annotated[str, typer.Option(help="puma: signals to decode with.")] = "random,confidence,entropy",
-    widths: Annotated[
-        str | None, typer.Option(help="Positions revealed a step; default 1,2,3, and 2 for dmpo, which takes one.")
-    ] = None,
-    samples: Annotated[int, typer.Option(min=2, help="dmpo: samples of each problem.")] = 32,
-    rate: Annotated[float, typer.Option(help="dmpo: peak learning rate.")] = 1e-5,
-    negative: Annotated[float, typer.Option(min=0.0, help="dmpo: weight of the unwanted rollouts; 0 for none.")] = 0.7,
-    sync: Annotated[
-        int, typer.Option(min=0, help="dmpo: refreshes after which the present weights become the reference; 0: never.")
-    ] = 8,
-    seed: Annotated[int, typer.Option(help="Seed of trainings, problems, orders and intervals.")] = 0,
-    rows: Annotated[int, typer.Option(min=1, help="Problems or samples decoded together.")] = 2048,
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    widths: Annotated[str | None, typer.Option(help="Positions revealed a step, with commas.")] = None,
+    samples: Annotated[int | None, typer.Option(min=1, help="Answers to every problem, for pass@K.")] = None,
+    temperature: Annotated[float | None, typer.Option(min=0.0, help="Of the tokens; default the study's own.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Decode seeds, on the same problems.")] = 1,
+    seed: Seed = 0,
+    rows: Annotated[
+        int, typer.Option(min=1, help="Canvases decoded together; changes the time, not the result.")
+    ] = 512,
+    device: Device = "cpu",
     out: Annotated[Path | None, typer.Option(help="The card; default runs/study-HOST.json.")] = None,
     work: Annotated[Path | None, typer.Option(help="Keeps what is done; default runs/study-HOST.")] = None,
     tiny: Annotated[bool, typer.Option("--tiny", help="A rehearsal: small models, few steps, few problems.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the card instead of the table.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Compare **trainings** of one host on the same problems, and write a card.
+    """Compare **trainings** of one host on the same problems, and write a card with its outcomes beside it.
 
     puma, puma_words: three mask laws (random, confidence-progressive, DPRM-progressive) at equal steps and rows, each
-    decoded under three orders at three widths, with the order audit. dmpo: three post-training arms from one start at
-    equal updates, pass@K, all and hard. An interrupted study goes on where it was.
+    decoded under several orders and widths, with the order audit. dmpo: three post-training arms from one start at
+    equal updates, and pass@K. An interrupted study goes on where it was.
 
     For example `dprm study puma --weights random=a.safetensors --weights confidence=b.safetensors --weights
     dprm=c.safetensors --difficulty 22-25`, or `dprm study dmpo --steps 400 --device cuda`.
     """
-    from contextlib import redirect_stdout
     from dataclasses import replace
 
     import torch
 
-    from dprm.hosts.dmpo.study import study as post_training
-    from dprm.hosts.puma.study import study as training
+    from dprm.evaluate.trainings import study as run
+    from dprm.hosts import ENTRIES, task_of, trainings_of
 
-    folder = work or Path("runs") / f"study-{host}"
-    command = " ".join(["dprm", *sys.argv[1:]])
-    # What trainings say about their progress is not part of the output.
-    with clear_errors("study"), redirect_stdout(sys.stderr):
-        if host not in HOSTS:
-            raise ValueError(f"host is {host!r}: expected one of {', '.join(HOSTS)}")
-        torch.set_float32_matmul_precision("high")
+    name = f"study-{host}{'-tiny' if tiny else ''}"
+    path, folder = out or Path("runs") / f"{name}.json", work or Path("runs") / name
+    with clear_errors("study"):
+        trainings = trainings_of(host)
+        writable(path)
+        trainings = (trainings.rehearsal() if tiny else trainings).with_settings(settings)
+        asked: dict[str, Any] = {"steps": steps, "samples": samples, "temperature": temperature}
+        asked |= {"orders": _listed(orders), "widths": _whole(widths)}
+        trainings = replace(trainings, **{option: value for option, value in asked.items() if value is not None})
         files = dict(_file(text) for text in weights or [])
-        if host == "dmpo":
-            (width,) = _whole(widths or "2", most=1)
-            setting = replace(
-                _setting(steps, minutes, difficulty, width, limit, samples, split, seed),
-                rate=rate,
-                negative=negative,
-                sync=sync,
-            )
-            card = post_training(
-                _start(files, tiny),
-                setting.rehearsal() if tiny else setting,
-                folder=folder,
-                device=device,
-                rows=rows,
-                command=command,
-            )
-        else:
-            if tiny:
-                steps, train_rows, limit = steps or 10, 16, min(limit, 8)
-            card = training(
-                host,
-                _arms(host, files, steps, train_rows, limit, seed, device, folder, tiny),
-                limit=limit,
-                split=split,
-                difficulty=difficulty,
-                orders=[order.strip() for order in orders.split(",")],
-                widths=_whole(widths or "1,2,3"),
-                seed=seed,
-                rows=rows,
-                device=device,
-                folder=folder,
-                command=command,
-            )
-        card.save(out or Path("runs") / f"study-{host}.json")
+        if "start" in trainings.GIVEN and not tiny:
+            files.setdefault("start", ENTRIES[host].checked_weights())
+        torch.set_float32_matmul_precision("high")
+        card, outcomes = run(
+            host,
+            task_of(host),
+            trainings,
+            files,
+            limit=min(limit, 8) if tiny else limit,
+            split=split,
+            difficulty=difficulty,
+            seed=seed,
+            seeds=seeds,
+            rows=rows,
+            device=device,
+            folder=folder,
+            command=" ".join(["dprm", *sys.argv[1:]]),
+        )
+        card.save(path, outcomes)
     if as_json:
         typer.echo(card.to_json())
     else:
         show(card)
-
-
-def _arms(
-    host: str,
-    files: dict[str, Path],
-    steps: int | None,
-    rows: int,
-    limit: int,
-    seed: int,
-    device: str,
-    folder: Path,
-    tiny: bool,
-) -> dict[str, Path]:
-    """Weights of the three mask laws, trained where no file was given."""
-    from dprm.hosts.puma.arms import train_missing
-    from dprm.train.recipe import Recipe
-
-    recipe = None
-    if steps is not None:
-        recipe = Recipe(rows=rows, steps=steps, seed=seed, compiled=device == "cuda" and not tiny)
-    width, depth = (32, 1) if tiny else (None, None)
-    return train_missing(host, files, recipe, folder, device, width, depth, min(limit, 256))
-
-
-def _setting(
-    steps: int | None,
-    minutes: float | None,
-    difficulty: str | None,
-    width: int,
-    limit: int,
-    samples: int,
-    split: str,
-    seed: int,
-) -> Setting:
-    """The setting of a post-training study."""
-    from dprm.hosts.dmpo.host import SIZES, sizes_of
-    from dprm.hosts.dmpo.study import Setting
-
-    if steps is None and minutes is None:
-        steps = 400
-    sizes = SIZES if difficulty is None else sizes_of(difficulty)
-    return Setting(
-        updates=steps, minutes=minutes, width=width, sizes=sizes, limit=limit, samples=samples, split=split, seed=seed
-    )
-
-
-def _start(files: dict[str, Path], tiny: bool) -> Path | Transformer:
-    """The weights to post-train: given or committed ones; for a rehearsal also a model that knows nothing."""
-    from dprm.host import weights as committed
-    from dprm.hosts import ENTRIES
-    from dprm.train.task import task_of
-    from dprm.train.transformer import Transformer
-
-    for name in files:
-        if name != "start":
-            raise ValueError(f"weights has {name!r}: expected start=FILE")
-    if files:
-        return files["start"]
-    if tiny:
-        return Transformer(task_of("dmpo").shaped(32, 1))
-    return committed.checked(ENTRIES["dmpo"].weights, ENTRIES["dmpo"].command)
+        typer.echo(f"Card: {path}")
 
 
 def _file(text: str) -> tuple[str, Path]:
@@ -196,82 +124,87 @@ def _file(text: str) -> tuple[str, Path]:
     return name, Path(path)
 
 
-def _whole(text: str, most: int = 8) -> list[int]:
+def _listed(text: str | None) -> tuple[str, ...] | None:
+    """The names of a text with commas, each once."""
+    return None if text is None else tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+
+
+def _whole(text: str | None) -> tuple[int, ...] | None:
     """The widths of a text with commas."""
-    parts = [part.strip() for part in text.split(",")]
-    if len(parts) > most or not all(part.isdecimal() and int(part) > 0 for part in parts):
-        wanted = "one positive number" if most == 1 else "positive numbers with commas"
-        raise ValueError(f"widths is {text!r}: expected {wanted}")
-    return [int(part) for part in parts]
+    parts = _listed(text)
+    if parts is not None and not (parts and all(part.isdecimal() and int(part) > 0 for part in parts)):
+        raise ValueError(f"widths is {text!r}: expected positive numbers with commas")
+    return None if parts is None else tuple(int(part) for part in parts)
 
 
 def show(card: Study) -> None:
-    """The card as a table of results and one of differences between trainings."""
+    """The card as tables: results, differences between trainings, the order audit."""
     from rich.console import Console
 
     console = Console()
-    steps = {arm: facts.get("steps", facts.get("updates")) for arm, facts in card.arms.items()}
-    console.print(f"{card.host}: {card.count} problems of {card.split}, seed {card.seed}")
-    console.print("Steps: " + ", ".join(f"{arm} {count}" for arm, count in steps.items()) + "\n")
-    for table in _passk_tables(card) if card.passk else _order_tables(card):
+    posed = f" ({card.variant})" if card.variant else ""
+    console.print(f"{card.host}{posed}: {card.count} problems of {card.split}, seed {card.seed}")
+    console.print("Steps: " + ", ".join(f"{arm} {facts.get('steps', '–')}" for arm, facts in card.arms.items()) + "\n")
+    for table in (*_results(card), _differences(card), *_audit(card)):
         console.print(table)
         console.print()
 
 
-def _order_tables(card: Study) -> Iterator[Table]:
+def _table(title: str, names: tuple[str, ...], numbers: tuple[str, ...]) -> Table:
     from rich.table import Table
 
-    results = Table(box=None, pad_edge=False, header_style="bold", title="share solved", title_justify="left")
-    conditions = list(dict.fromkeys((entry["order"], entry["width"]) for entry in card.results))
-    share = {(entry["arm"], entry["order"], entry["width"]): entry["solved"] for entry in card.results}
-    for column in ("order", "width", *card.arms):
-        results.add_column(column, justify="left" if column == "order" else "right")
-    for order, width in conditions:
-        results.add_row(order, str(width), *(f"{share[arm, order, width]:.1%}" for arm in card.arms))
-    yield results
-    yield _differences(card, ("order", "width"), [entry for entry in card.differences if entry["over"] == "training"])
-    yield _audit(card)
-
-
-def _audit(card: Study) -> Table:
-    from rich.table import Table
-
-    statistics = ("adjacency", "span", "nonlocal_rate", "backfill", "returns", "first_number", "final_number")
-    shown = [name for name in statistics if any(name in entry for entry in card.audit)]
-    table = Table(box=None, pad_edge=False, header_style="bold", title="order audit", title_justify="left")
-    for column in ("training", "order", "width", *shown):
-        table.add_column(column, justify="left" if column in ("training", "order") else "right")
-    for entry in card.audit:
-        means = (f"{entry[name]['mean']:.3f}" if name in entry else "" for name in shown)
-        table.add_row(entry["arm"], entry["order"], str(entry["width"]), *means)
-    return table
-
-
-def _passk_tables(card: Study) -> Iterator[Table]:
-    from rich.table import Table
-
-    results = Table(box=None, pad_edge=False, header_style="bold", title="mean pass@K, unbiased", title_justify="left")
-    parts = list(next(iter(card.passk.values())))
-    for column in ("arm", *parts):
-        results.add_column(column, justify="left" if column == "arm" else "right")
-    for arm, table in card.passk.items():
-        results.add_row(arm, *(f"{table[part]['unbiased']['mean']:.3f}" for part in parts))
-    yield results
-    chosen = [{**entry, **entry["unbiased"]} for entry in card.differences if entry["part"] in ("all", "hard")]
-    yield _differences(card, ("part",), chosen)
-
-
-def _differences(card: Study, keys: tuple[str, ...], entries: list[dict[str, Any]]) -> Table:
-    from rich.table import Table
-
-    title = f"paired differences between trainings, {card.notes['difference']}"
     table = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left")
-    for column in ("treated", "control", *keys):
-        table.add_column(column)
-    for column in ("difference", "95 % of it"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for entry in entries:
-        style = "green" if entry["low"] > 0 else "red" if entry["high"] < 0 else ""
-        names = (entry["treated"], entry["control"], *(str(entry[key]) for key in keys))
-        table.add_row(*names, f"{entry['estimate']:+.3f}", f"{entry['low']:+.3f} … {entry['high']:+.3f}", style=style)
+    for name in names:
+        table.add_column(name, overflow="fold")
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
     return table
+
+
+def _results(card: Study) -> Iterator[Table]:
+    """A table for every part of the problems, with a column for every training."""
+    passing = card.samples > 1
+    what = "mean pass@K, unbiased" if passing else "share solved"
+    share = {
+        (entry["part"], entry["order"], entry["width"], entry["arm"]): (
+            f"{entry['unbiased']['estimate']:.3f}" if passing else f"{entry['solved']:.1%}"
+        )
+        for entry in card.results
+    }
+    for part in card.parts:
+        table = _table(f"{what}, {part} problems", ("order",), ("width", *card.arms))
+        for order, width in dict.fromkeys(key[1:3] for key in share):
+            table.add_row(order, str(width), *(share.get((part, order, width, arm), "") for arm in card.arms))
+        yield table
+
+
+def _differences(card: Study) -> Table:
+    """Trainings under the host's own order, and what decodes by what it learned against that; the card has all."""
+    table = _table(
+        f"paired differences, {card.notes['difference']}",
+        ("treated", "control"),
+        ("width", "part", "difference", "95 % of it"),
+    )
+    usual = card.notes["usual"]
+    for entry in card.differences:
+        told = entry["over"], entry.get("order"), entry["control"].endswith(f" by {usual}")
+        if entry["part"] in ("all", "hard") and told in (("training", usual, False), ("both", None, True)):
+            style = "green" if entry["low"] > 0 else "red" if entry["high"] < 0 else ""
+            interval = f"{entry['estimate']:+.3f}", f"{entry['low']:+.3f} … {entry['high']:+.3f}"
+            table.add_row(
+                *(str(entry[name]) for name in ("treated", "control", "width", "part")), *interval, style=style
+            )
+    return table
+
+
+def _audit(card: Study) -> Iterator[Table]:
+    statistics = ("adjacency", "span", "nonlocal_rate", "backfill", "returns", "first_number", "final_number")
+    shown = tuple(name for name in statistics if any(name in entry for entry in card.audit))
+    if shown:
+        narrow = min(entry["width"] for entry in card.audit)
+        table = _table(f"order audit, {narrow} a step", ("training", "order"), shown)
+        for entry in card.audit:
+            if entry["width"] == narrow:
+                means = (f"{entry[name]['mean']:.3f}" if name in entry else "" for name in shown)
+                table.add_row(entry["arm"], entry["order"], *means)
+        yield table

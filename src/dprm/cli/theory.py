@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 def theory(
     seed: Annotated[int, typer.Option(help="Seed of every random host and every simulation.")] = 0,
     quick: Annotated[
-        bool, typer.Option("--quick/--full", help="A few seconds, or more hosts, sizes and trials (under 3 minutes).")
+        bool, typer.Option("--quick/--full", help="A few seconds, or more hosts, sizes and trials (under a minute).")
     ] = True,
     only: Annotated[
         str,
@@ -34,6 +34,7 @@ def theory(
     import json
     import math
     import time
+    from dataclasses import asdict
 
     from rich.console import Console
 
@@ -45,26 +46,24 @@ def theory(
     began = time.perf_counter()
     outcomes: list[tuple[Statement, Outcome]] = []
     with Console(stderr=True).status("") as status:
-        for number, one in enumerate(chosen, 1):
-            status.update(f"{number}/{len(chosen)} {one.name}")
-            outcomes.append((one, one.run(seed, quick)))
+        for number, checked in enumerate(chosen, 1):
+            status.update(f"{number}/{len(chosen)} {checked.name}")
+            outcomes.append((checked, checked.run(seed, quick)))
     seconds = time.perf_counter() - began
-    failed = [one.name for one, outcome in outcomes if not outcome.holds]
+    failed = [checked.name for checked, outcome in outcomes if not outcome.holds]
 
     if as_json:
         rows = [
             {
-                "name": one.name,
-                "claim": one.claim,
-                "condition": one.condition,
-                "named_in_paper": one.named,
+                "name": checked.name,
+                "claim": checked.claim,
+                "condition": checked.condition,
+                "named_in_paper": checked.named,
+                # JSON has no infinity.
+                **asdict(outcome),
                 "measured": outcome.measured if math.isfinite(outcome.measured) else str(outcome.measured),
-                "relation": outcome.relation,
-                "bound": outcome.bound,
-                "holds": outcome.holds,
-                "note": outcome.note,
             }
-            for one, outcome in outcomes
+            for checked, outcome in outcomes
         ]
         report = {"seed": seed, "mode": "quick" if quick else "full", "seconds": round(seconds, 2), "failed": failed}
         typer.echo(json.dumps(report | {"statements": rows}, indent=2, ensure_ascii=False))
@@ -93,20 +92,21 @@ def _print_table(outcomes: "list[tuple[Statement, Outcome]]", explain: bool) -> 
     table.add_column("holds", no_wrap=True)
     table.add_column("needs (* not named in the paper)", no_wrap=True)
     topic = ""
-    for one, outcome in outcomes:
-        if topic and one.name.split("/")[0] != topic:
+    for checked, outcome in outcomes:
+        if topic and not checked.name.startswith(f"{topic}/"):
             table.add_row()
-        topic = one.name.split("/")[0]
+        topic = checked.name.split("/")[0]
         verdict = Text("yes", style="green") if outcome.holds else Text("NO", style="bold red")
         bound = f"{outcome.relation} {outcome.bound:.4g}"
-        table.add_row(one.name, f"{outcome.measured:.4g}", bound, verdict, one.needs + ("" if one.named else " *"))
+        needs = checked.needs + ("" if checked.named else " *")
+        table.add_row(checked.name, f"{outcome.measured:.4g}", bound, verdict, needs)
     console.print(table)
     console.print()
     if explain:
-        for one, outcome in outcomes:
+        for checked, outcome in outcomes:
             details = Table.grid(padding=(0, 2))
-            for label, text in (("claim", one.claim), ("condition", one.condition), ("numbers", outcome.note)):
+            for label, text in (("claim", checked.claim), ("condition", checked.condition), ("numbers", outcome.note)):
                 if text:
                     details.add_row(f"  {label}", Text(text))
-            console.print(Text(one.name, style="bold"), details, sep="\n")
+            console.print(Text(checked.name, style="bold"), details, sep="\n")
         console.print()

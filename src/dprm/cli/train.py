@@ -30,12 +30,14 @@ def train(
     """Train a host's **small model**; an interrupted training goes on from its checkpoint, on a CPU to the same bits.
 
     Laws: `random` masks uniformly; `confidence` masks along the order a confidence decoder takes (PUMA); `dprm` along
-    an order that learns from the terminal rewards of periodic decodes. Weights that are written into the folder of the
+    an order that learns from the terminal rewards of periodic decodes, and writes that order beside the weights, ready
+    for `dprm compare --policy`. Weights that are written into the folder of the
     committed weights are entered into its manifest.
     """
     import json
 
     from dprm.host import weights
+    from dprm.hosts import task_of
     from dprm.train.recipe import Recipe
     from dprm.train.train import train as run
 
@@ -44,7 +46,17 @@ def train(
         if steps is None and minutes is None:
             steps = 10_000
         recipe = Recipe(rows=rows, steps=steps, minutes=minutes, rate=rate, seed=seed, compiled=device == "cuda")
-        scores = run(host, law, recipe, out=path, work=work, device=device, width=width, depth=depth, problems=limit)
+        scores = run(
+            task_of(host),
+            law,
+            recipe,
+            out=path,
+            work=work,
+            device=device,
+            width=width,
+            depth=depth,
+            problems=limit,
+        )
         if path.resolve().parent == weights.folder().resolve():
             weights.record(path, " ".join(["dprm", *sys.argv[1:]]), scores)
     if as_json:

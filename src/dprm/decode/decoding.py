@@ -25,7 +25,8 @@ class Decoding:
     """How a host decodes.
 
     Attributes:
-        mask_id: the token that hides a position. forbid: other tokens that are never revealed.
+        mask_id: the token that hides a position; the model need not give it.
+        forbid: other tokens that are never revealed; the model need not give them.
         signal: the host's own order; every order called "host" is made of it.
         count, window, guard, revoke: the host's objects; None: whole canvas, no guard, nothing is revoked.
         together: reveal with what is chosen all that is surer than this; None: nothing.
@@ -57,6 +58,8 @@ class Decoding:
 
     def __post_init__(self) -> None:
         check_count("mask_id", self.mask_id, 0)
+        if not isinstance(self.forbid, tuple | list):
+            raise TypeError(f"forbid is {self.forbid!r}: expected a tuple of tokens")
         for token in self.forbid:
             check_count("forbid", token, 0)
         check_number("temperature", self.temperature, 0.0)
@@ -75,3 +78,11 @@ class Decoding:
     def order(self) -> Order:
         """The host's own order."""
         return Order(signal=self.signal)
+
+    def words(self) -> dict[str, str]:
+        """For people: the count rule and the signal, and what else is not as usual."""
+        count = str(self.count.m) if isinstance(self.count, Fixed) else str(self.count)
+        usual = Decoding(mask_id=self.mask_id)
+        names = ("window", "guard", "revoke", "together", "temperature", "top_p", "top_k", "confidence_of", "states")
+        other = {name: str(getattr(self, name)) for name in names if getattr(self, name) != getattr(usual, name)}
+        return {"count": count, "signal": self.signal.name, **other}

@@ -117,8 +117,6 @@ def decode(
     if not isinstance(order, Order | None):
         raise TypeError(f"order is {order!r}: expected a dprm.Order, such as dprm.Order(signal='confidence')")
     states = 1 if order is None else order.cells.aux
-    if isinstance(aux, Tensor) and isinstance(canvas, Tensor) and aux.shape != canvas.shape:
-        raise ValueError(f"aux has shape {tuple(aux.shape)}: expected {tuple(canvas.shape)}, one state a position")
     state_of = _Fixed(aux) if isinstance(aux, Tensor) else aux
     decoding = Decoding(
         mask_id=mask_id,
@@ -136,17 +134,21 @@ def decode(
         state_of=state_of,
     )
     state = canvas if isinstance(canvas, State) else begin(canvas, decoding, seed, context)
+    if isinstance(aux, Tensor) and aux.shape != state.tokens.shape:
+        raise ValueError(
+            f"aux has shape {tuple(aux.shape)}: expected {tuple(state.tokens.shape)}, one state a position"
+        )
     return advance(model, state, order or decoding.order(), decoding, table=table, until=until, on_step=on_step)
 
 
 @dataclass(frozen=True)
 class _Fixed:
-    """A cell state that does not depend on the canvas; rows are told apart by the loop."""
+    """A cell state that does not depend on the canvas: [B,L] int of the rows that the loop was called with."""
 
-    states_BL: Tensor
+    states: Tensor
 
     def __call__(self, canvas: Tensor, reading: Reading) -> Tensor:
-        return self.states_BL
+        return self.states
 
 
 def begin(canvas: Tensor, decoding: Decoding, seed: int | Tensor = 0, context: Rows | None = None) -> State:
@@ -237,7 +239,7 @@ class _Batch:
         """[B] bool on the CPU, which rows are finished. Looks at an accelerator only where no schedule tells."""
         over = torch.zeros(len(self.state), dtype=torch.bool) if self.left is None else self.left <= 0
         if not self.exact and not bool(over.all()):
-            over = over | ~(self.state.tokens == decoding.mask_id).any(1).cpu()
+            over = over | ~_competing(self.state, decoding).any(1).cpu()
         return over
 
     def __getitem__(self, rows: Tensor) -> _Batch:
@@ -274,8 +276,8 @@ def _steps_left(state: State, decoding: Decoding) -> tuple[Tensor | None, bool]:
     """The steps after which each row is over, as far as the schedule tells, and whether it is never over before."""
     steps = getattr(decoding.count, "steps", None)
     if decoding.revoke is not None:
-        # Nothing but the schedule says when a revoking host is done.
-        return (int(steps) - state.step).cpu(), True  # type: ignore[arg-type]
+        # What is revealed may be taken back until the schedule ends.
+        return (int(steps) - state.step).cpu(), not can_look(state.tokens)  # type: ignore[arg-type]
     if decoding.window is not None or decoding.together is not None:
         return None, False
     masked = (state.tokens == decoding.mask_id).sum(1).cpu()
@@ -285,6 +287,12 @@ def _steps_left(state: State, decoding: Decoding) -> tuple[Tensor | None, bool]:
         return None, False
     # A row of few positions ends before its schedule does.
     return torch.where(masked > 0, (int(steps) - state.step.cpu()).clamp(min=1), 0), not can_look(state.tokens)
+
+
+def _competing(state: State, decoding: Decoding) -> Tensor:
+    """[B,L] bool, the positions a step chooses among, of all windows; a row that has none is done."""
+    masked = state.tokens == decoding.mask_id
+    return masked if decoding.revoke is None else decoding.revoke.competing(state, masked)
 
 
 def step_of(
@@ -298,13 +306,15 @@ def step_of(
     """One step of a batch; rows that are over wait."""
     state, revoke = batch.state, decoding.revoke
     masked = state.tokens == decoding.mask_id
-    eligible = masked if revoke is None else revoke.competing(state, masked)
+    eligible = _competing(state, decoding)
     if over is not None:
         eligible = eligible & ~over.to(eligible.device, non_blocking=True).unsqueeze(1)
     active = eligible.any(1)
     if decoding.window is not None:
         eligible, number = decoding.window(state, eligible)
         entered = torch.where(number == state.window, state.window_step + 1, 0)
+        # A row that waits stays where it is.
+        number, entered = torch.where(active, number, state.window), torch.where(active, entered, state.window_step)
         state = replace(state, window=number, window_step=entered)
     output = model(state.tokens) if state.context is None else model(state.tokens, state.context)
     reading = read_canvas(output, state, masked, decoding)
@@ -313,7 +323,7 @@ def step_of(
     # Where tokens are taken back, the share of revealed positions does not say how far the decoding is.
     shown = 1.0 - masked.sum(1) / state.initial.clamp(min=1)
     progress = shown if revoke is None else state.step / decoding.count.steps  # type: ignore[attr-defined]
-    choice = _choose(order, decoding, state, reading, eligible, progress, batch.table)
+    choice = _choose(order, decoding, batch, state, reading, eligible, progress)
     if on_step is not None:
         on_step(Step(state, eligible, reading, choice, progress))
     batch.trace.record(reading, choice)
@@ -362,11 +372,11 @@ def _gumbel(state: State, count: int) -> Tensor:
 def _choose(
     order: Order,
     decoding: Decoding,
+    batch: _Batch,
     state: State,
     reading: Reading,
     eligible: Tensor,
     progress: Tensor,
-    table: Tensor | None,
 ) -> Choice:
     """Select, guarded positions after all others. Every row with candidates reveals at least one."""
     steps = state.step if decoding.window is None else state.window_step
@@ -374,17 +384,17 @@ def _choose(
     aux = None
     # An order with one state has no use for the host's.
     if order.cells.aux > 1 and decoding.state_of is not None:
-        fixed = isinstance(decoding.state_of, _Fixed)
         aux = decoding.state_of(state.tokens, reading)
-        aux = aux[state.row] if fixed else aux
+        aux = aux[batch.place.to(aux.device)] if isinstance(decoding.state_of, _Fixed) else aux
     free = eligible if decoding.guard is None else decoding.guard.candidates(reading, eligible)
-    budget = decoding.count(reading, free, steps)
+    # A schedule has to fit all that is eligible into its steps; other rules count what is sure enough to be revealed.
+    budget = decoding.count(reading, eligible if hasattr(decoding.count, "steps") else free, steps)
     budget = budget.clamp(min=1) if isinstance(budget, Tensor) else max(budget, 1)
-    choice = order.select(reading, free, budget, progress, aux, seed=seeds, table=table)
+    choice = order.select(reading, free, budget, progress, aux, seed=seeds, table=batch.table)
     if decoding.guard is None:
         return choice
     rest = budget - choice.kept.sum(1)
-    return choice | order.select(reading, eligible & ~free, rest, progress, aux, seed=seeds, table=table)
+    return choice | order.select(reading, eligible & ~free, rest, progress, aux, seed=seeds, table=batch.table)
 
 
 def commit(state: State, tokens: Tensor, chosen: Tensor, eligible: Tensor, active: Tensor, decoding: Decoding) -> State:

@@ -34,7 +34,7 @@ class Logits:
     """Reads logits [B,L,V], bare, in a tuple, or as the `.logits` of an output object.
 
     Attributes:
-        forbid: tokens that are never revealed: the mask and its like.
+        forbid: tokens that are never revealed: the mask and its like. The model need not give them all.
         top_p, top_k: draw from the smallest set of tokens that has this probability, and from at most so many; 0: all.
     """
 
@@ -59,7 +59,8 @@ class Logits:
         return noisy.argmax(-1)
 
     def read(self, output: Any, tokens: Tensor | None) -> Reading:
-        return read(logits_of(output), tokens, forbid=self.forbid)
+        logits = logits_of(output)
+        return read(logits, tokens, forbid=[token for token in self.forbid if token < logits.shape[-1]])
 
     def _nucleus(self, logits: Tensor, temperature: float) -> Tensor:
         """[B,L,V] bool, what may be drawn; of equally probable tokens the first ones."""

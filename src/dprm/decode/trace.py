@@ -75,6 +75,11 @@ class Trace:
         columns = {name: torch.cat([getattr(part, name) for part in parts]) for name in _COLUMNS}
         return cls(cells, selected_once=parts[0].selected_once, **columns)
 
+    @property
+    def rows(self) -> int:
+        """B."""
+        return len(self.decisions)
+
     def events(self) -> tuple[Tensor, Tensor]:
         """The decisions to credit: row [n] and cell [n]."""
         maps = torch.stack(self.cells) if self.cells else self.decisions.new_zeros(0, 1, 1) - 1

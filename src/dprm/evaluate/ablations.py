@@ -1,17 +1,18 @@
 """Ablations: a learned order with one thing taken away, everything else as it was.
 
-    shuffled values   the values of cells with evidence, permuted among them: the same strengths, no meaning
-    gate/count only   values off; a shortlist is drawn ∝ ψ, as by an order that explores, and its best by ψ taken
+    shuffled values   values without their meaning. Of a table: permuted among the cells with evidence. Of a head:
+                      fitted on the same gains, permuted inside problems, its strength chosen the same way
+    gate only         values off; a shortlist is drawn ∝ ψ, as by an order that explores, and its best by ψ taken
+    count only        the value of every cell is how often it was seen, on the scale of the values: reward is off
     no shortlist      the m largest scores of the whole canvas
     reward only       the host's signal off: the score is η·guidance·β·R̂ alone, ties to the left
     uniform           values and signal off: a uniformly random order
 
-An order whose values are worth something loses its gain in the first two, and none of the others explains it.
+An order whose values are worth something loses its gain in the first three, and none of the others explains it.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -22,90 +23,96 @@ from dprm.order.signals import Custom, LeftToRight
 from dprm.order.values import Table
 
 SHUFFLED = "shuffled values"
-GATE_ONLY = "gate/count only"
+GATE_ONLY = "gate only"
+COUNT_ONLY = "count only"
 NO_SHORTLIST = "no shortlist"
 REWARD_ONLY = "reward only"
 UNIFORM = "uniform"
 
 
-def shuffled_values(order: Order, seed: int = 0) -> Order:
+def shuffled_values(order: Order, seed: int = 0) -> Order | None:
     """The values permuted among the cells that have evidence; their evidence, and so the gate, stays.
 
-    Of a head the weights of its features are permuted, and the channels that its network sees with: the same head,
-    looking at the wrong things.
+    None for a head: its control is fitted, not made, see `fit.teaching`.
     """
     policy = order.policy()
-    generator = torch.Generator().manual_seed(seed)
     if policy.head is not None:
-        head = copy.deepcopy(policy.head)
-        seen = [head.linear.weight, *([] if head.network is None else [head.network.around.weight])]
-        for weight in seen:
-            weight.copy_(weight[:, torch.randperm(weight.shape[1], generator=generator)])
-        return _acting(replace(policy, head=head), order)
+        return None
     value = policy.table.value.clone()
     known = (policy.table.support > 0).nonzero().squeeze(1)
+    generator = torch.Generator().manual_seed(seed)
     value[known] = value[known[torch.randperm(len(known), generator=generator)]]
     return _acting(replace(policy, table=Table(value, policy.table.support), stats=None), order)
 
 
-def gate_only(order: Order, seed: int = 0) -> Order:
+def gate_only(order: Order, seed: int = 0) -> Order | None:
     """No values; a shortlist is drawn at every decision."""
     return _acting(replace(order.policy(), guidance=0.0, rule="shortlist_top_m"), order, explore=True)
 
 
-def no_shortlist(order: Order, seed: int = 0) -> Order:
+def count_only(order: Order, seed: int = 0) -> Order | None:
+    """R̂ replaced by log(1 + N), shifted and scaled to the mean and spread of the values of cells with evidence."""
+    policy = order.policy()
+    support = policy.table.support
+    known = support > 0
+    if policy.head is not None or int(known.sum()) < 2:
+        return None
+    value, count = policy.table.value, support.log1p()
+    spread = count[known].std(correction=0)
+    if spread == 0:
+        return None
+    scaled = (count - count[known].mean()) / spread * value[known].std(correction=0) + value[known].mean()
+    return _acting(replace(policy, table=Table(torch.where(known, scaled, 0.0), support), stats=None), order)
+
+
+def no_shortlist(order: Order, seed: int = 0) -> Order | None:
     """The largest scores of the whole canvas; nothing is drawn."""
     return _acting(replace(order.policy(), rule="top_m"), order)
 
 
-def reward_only(order: Order, seed: int = 0) -> Order:
+def reward_only(order: Order, seed: int = 0) -> Order | None:
     """No host signal: ψ = 1 everywhere."""
     return _acting(replace(order.policy(), signal=LeftToRight(slope=0.0).spec()), order)
 
 
-def uniform(order: Order, seed: int = 0) -> Order:
+def uniform(order: Order, seed: int = 0) -> Order | None:
     """A random order."""
     return Order(signal="random")
 
 
-ABLATIONS: dict[str, Callable[[Order, int], Order]] = {
+# None where an order has nothing that could be taken away so.
+ABLATIONS: dict[str, Callable[[Order, int], Order | None]] = {
     SHUFFLED: shuffled_values,
     GATE_ONLY: gate_only,
+    COUNT_ONLY: count_only,
     NO_SHORTLIST: no_shortlist,
     REWARD_ONLY: reward_only,
     UNIFORM: uniform,
 }
 
 
-def with_ablations(
-    orders: dict[str, Order], learned: list[str], seed: int = 0
-) -> tuple[dict[str, Order], dict[str, str]]:
-    """The orders, with the ablations of those that are learned.
+def ablations(order: Order, shuffled: Policy | None = None, seed: int = 0) -> dict[str, Order]:
+    """The ablations of a learned order that act otherwise than it does, by what they are.
 
-    An ablation that would act exactly as an order that is there already is left out: `no shortlist` of a policy that
-    takes the largest scores anyway, `uniform` beside `random`.
-
-    Returns:
-        all orders by name, and for every ablation the order that it takes something away from.
+    Args:
+        shuffled: the control that was fitted with a head.
     """
-    found, of = dict(orders), {}
-    acting = {_identity(order) for order in orders.values()}
-    for name in learned:
-        for what, ablate in ABLATIONS.items():
-            order = ablate(orders[name], seed)
-            if _identity(order) not in acting:
-                acting.add(_identity(order))
-                title = ablation_name(name, what)
-                found[title], of[title] = order, name
-    return found, of
+    orders = {SHUFFLED: Order.from_policy(shuffled, rule=order.rule)} if shuffled is not None else {}
+    acting = {acts_as(order)}
+    for name, ablate in ABLATIONS.items():
+        ablated = orders.get(name) or ablate(order, seed)
+        if ablated is not None and acts_as(ablated) not in acting:
+            acting.add(acts_as(ablated))
+            orders[name] = ablated
+    return orders
 
 
-def ablation_name(policy: str, what: str) -> str:
+def ablation_name(policy: str, ablation: str) -> str:
     """The arm of an ablation."""
-    return f"{policy}, {what}"
+    return f"{policy}, {ablation}"
 
 
-def _identity(order: Order) -> tuple[str, bool]:
+def acts_as(order: Order) -> tuple[str, bool]:
     """Orders that act alike in every way have the same."""
     return order.policy().digest, order.explore
 

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, fields
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -71,8 +71,8 @@ def audit(
     step_map: Tensor,
     tokens: Tensor,
     *,
-    eot: int,
-    digits: Collection[int],
+    eot: int | None = None,
+    digits: Collection[int] = (),
     mark: int | None = None,
     far: int = FAR,
     rows: int = 512,
@@ -82,8 +82,8 @@ def audit(
     Args:
         step_map: [B,L] the 1-based step of each reveal, 0 = given (`Result.step_map`).
         tokens: [B,L] what was revealed (`Result.tokens`).
-        eot: the token that ends and fills up an answer.
-        digits: the tokens of digits.
+        eot: the token that ends and fills up an answer; None: there is none.
+        digits: the tokens of digits; none: `first_number` is NaN.
         mark: the token after whose last occurrence the final answer stands; None: `final_number` is NaN.
         far: from which distance on a jump is nonlocal.
         rows: how many rows are measured at a time; memory grows with rows·L².
@@ -101,9 +101,26 @@ def audit(
     return Audit(**{field.name: torch.cat([getattr(part, field.name) for part in parts]) for field in fields(Audit)})
 
 
-def content_steps(step_map: Tensor, tokens: Tensor, eot: int) -> Tensor:
+def means_of(
+    step_map: Tensor, tokens: Tensor, won: Tensor, samples: int = 1, **told: Any
+) -> dict[str, tuple[Tensor, Tensor]]:
+    """Every statistic problem by problem: [N] its mean over the samples, and over those that were won, NaN for none.
+
+    Args:
+        step_map, tokens: [N·n,L], the samples of a problem beside each other. won: [N·n] bool.
+        told: what `audit` is told of the text.
+    """
+    measured = vars(audit(step_map, tokens, **told))
+    grouped = {name: value.view(-1, samples) for name, value in measured.items()}
+    wins = won.view(-1, samples)
+    return {name: (value.nanmean(1), value.masked_fill(~wins, torch.nan).nanmean(1)) for name, value in grouped.items()}
+
+
+def content_steps(step_map: Tensor, tokens: Tensor, eot: int | None) -> Tensor:
     """[B,L] the step t(i) of every reveal, renumbered 1 … T in each row; 0 where given or EOT."""
-    kept = (step_map > 0) & (tokens != eot)
+    kept = step_map > 0
+    if eot is not None:
+        kept &= tokens != eot
     step = step_map * kept
     there = torch.zeros(len(step), int(step.max()) + 1 if step.numel() else 1, dtype=torch.int64, device=step.device)
     number = there.scatter(1, step, 1)
@@ -111,7 +128,9 @@ def content_steps(step_map: Tensor, tokens: Tensor, eot: int) -> Tensor:
     return number.cumsum(1).gather(1, step) * kept
 
 
-def _audit(step_map: Tensor, tokens: Tensor, eot: int, digits: tuple[int, ...], mark: int | None, far: int) -> Audit:
+def _audit(
+    step_map: Tensor, tokens: Tensor, eot: int | None, digits: tuple[int, ...], mark: int | None, far: int
+) -> Audit:
     step = content_steps(step_map, tokens, eot)
     kept = step > 0
     jump = _jumps(step)
@@ -131,7 +150,7 @@ def _audit(step_map: Tensor, tokens: Tensor, eot: int, digits: tuple[int, ...], 
     later = (size > 0)[:, 1:]
     # The rightmost reveal before step t: no step before the first.
     edge = torch.cat([torch.full_like(columns[:, :1], -1).expand(-1, 2), right.cummax(1).values], 1).gather(1, step)
-    digit = torch.isin(tokens, torch.tensor(digits, device=tokens.device))
+    digit = torch.isin(tokens, torch.tensor(digits, dtype=tokens.dtype, device=tokens.device))
     final = torch.zeros_like(digit) if mark is None else _after_last(tokens == mark)
     count = kept.sum(1, keepdim=True).clamp(min=1)
     return Audit(

@@ -157,7 +157,9 @@ class Card:
             if data.get("schema") == 1 and "kind" not in data:
                 data = _from_first_schema(data)
             if (data.get("kind"), data.get("schema")) != (KIND, SCHEMA):
-                raise ValueError(f"kind {data.get('kind')!r} of schema {data.get('schema')!r}: expected {KIND} {SCHEMA}")
+                raise ValueError(
+                    f"kind {data.get('kind')!r} of schema {data.get('schema')!r}: expected {KIND} {SCHEMA}"
+                )
             metrics = [Metric(entry["name"], tuple(entry["range"]), entry["role"]) for entry in data["metrics"]]
             arms = {name: Arm.read(arm) for name, arm in data["arms"].items()}
             replays = Replays.read(data["replays"]) if data.get("replays") else None

@@ -70,9 +70,12 @@ class _Sampling:
 
     def estimate(self, values: Tensor, control: Tensor | None) -> Estimate:
         """The estimate of values [S,N], against control [S,N] if there is one."""
-        mean = mean_interval(values.mean(0), self.resamples, seed=self.seed, groups=self.groups)
-        delta = (None, None, None) if control is None else self.difference(values, control)
-        return Estimate(*mean, *delta, spread(values.mean(1)))
+        mean, low, high = mean_interval(values.mean(0), self.resamples, seed=self.seed, groups=self.groups)
+        estimate = Estimate(mean, low, high, spread=spread(values.mean(1)))
+        if control is None:
+            return estimate
+        delta, delta_low, delta_high = self.difference(values, control)
+        return replace(estimate, delta=delta, delta_low=delta_low, delta_high=delta_high)
 
     def difference(self, values: Tensor, control: Tensor) -> Interval:
         """values minus control, both [S,N]."""

@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dprm.evaluate.arms import arms_of
 from dprm.evaluate.card import Card
-from dprm.evaluate.compare import arms_of, compare
+from dprm.evaluate.compare import compare
 from dprm.evaluate.protocol import Account, Settled, settle
 from dprm.fit.estimators import Fitted, estimator, fit
 from dprm.host.host import Host
 from dprm.order.policy import Policy
 
-# What is compared besides the learned order and the host's own.
-SIGNALS = ("confidence", "random", "entropy", "margin", "uncertainty")
 Progress = Callable[[str, int, int | None], None]
 
 
@@ -74,8 +74,8 @@ def learn(
     split, count = ("select", select) if test is None else ("test", test)
     policies = {"dprm": settled.policy}
     shuffled = {} if settled.shuffled is None else {"dprm": settled.shuffled}
-    arms = arms_of(host, SIGNALS, policies, shuffled, ablate=True, seed=seed)
-    card, _ = compare(
+    arms = arms_of(host, policies=policies, shuffled=shuffled, ablate=True, seed=seed)
+    comparison = compare(
         host,
         host.problems(split, count, seed),
         arms,
@@ -90,8 +90,12 @@ def learn(
         if settled.shuffled is not None:
             settled.shuffled.save(home / "shuffled.dprm")
         settled.account.save(home / "account.json")
-        card.save(home / "card.json")
-    return Learned(settled.policy, settled.shuffled, fits, settled.account, card)
+        comparison.save(home / "card.json")
+    return Learned(settled.policy, settled.shuffled, fits, settled.account, comparison.card)
+
+
+def _fit_progress(on_progress: Progress, name: str, calls: int, done: int, what: str) -> None:
+    on_progress(name, done, max(calls, done))
 
 
 def fit_and_settle(
@@ -123,7 +127,7 @@ def fit_and_settle(
             seed=seed,
             rows=rows,
             folder=None if folder is None else folder / "pieces",
-            on_progress=None if on_progress is None else lambda done, what, name=name: on_progress(name, done, calls),
+            on_progress=None if on_progress is None else partial(_fit_progress, on_progress, name, calls),
         )
     strengths = {name: guidances or each.strengths(fits[name].policy) for name, each in estimators.items()}
     problems = host.problems("select", select, seed)

@@ -1,4 +1,4 @@
-"""From rollouts to the arms of a card: what was called, changed, trusted and selected. What it earned is in `estimates`.
+"""From rollouts to the arms of a card: what was called, changed, trusted and selected; what it earned: `estimates`.
 
 Numbers are taken over all decode seeds together.
 """
@@ -6,8 +6,10 @@ Numbers are taken over all decode seeds together.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
+from torch import Tensor
 
 from dprm.evaluate.bootstrap import spread, student_interval
 from dprm.evaluate.card import Arm, Estimate
@@ -65,17 +67,22 @@ def set_estimates(
     names = [metric.name for metric in host.metrics if metric.role == SET]
     if not names:
         return {}
-    own, other = (
-        [host.judge_set(problems, rollout.tokens) for rollout in seeds] for seeds in (rollouts, control)
-    )
+    own, other = ([host.judge_set(problems, rollout.tokens) for rollout in seeds] for seeds in (rollouts, control))
     estimates = {}
     for name in names:
         values = torch.tensor([judged[name] for judged in own], dtype=torch.float64)
         usual = torch.tensor([judged[name] for judged in other], dtype=torch.float64)
-        several = len(values) > 1
-        mean = student_interval(values) if several else (float(values), None, None)
-        delta = (None, None, None)
+        estimate = _over_seeds(values)
         if rollouts is not control:
-            delta = student_interval(values - usual) if several else (float(values - usual), None, None)
-        estimates[name] = Estimate(*mean, *delta, spread(values))
+            delta = _over_seeds(values - usual)
+            estimate = replace(estimate, delta=delta.mean, delta_low=delta.low, delta_high=delta.high)
+        estimates[name] = estimate
     return estimates
+
+
+def _over_seeds(values: Tensor) -> Estimate:
+    """The mean of one number a decode seed [S], with an interval where there are several."""
+    if len(values) == 1:
+        return Estimate(float(values))
+    mean, low, high = student_interval(values)
+    return Estimate(mean, low, high, spread=spread(values))

@@ -7,11 +7,10 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from dprm.decode.loop import Denoiser
-from dprm.host.host import Host, Problems
+from dprm.decode.decoding import Decoding
+from dprm.decode.loop import Model
+from dprm.host.host import SPLITS, Host, Problems
 from dprm.order.noise import mix, mix_rows
-
-_SPLITS = ("train", "fit", "select", "test")
 
 
 class Enumerable(Protocol):
@@ -20,7 +19,7 @@ class Enumerable(Protocol):
     length: int
     vocab: int
 
-    def denoiser(self) -> Denoiser:
+    def denoiser(self) -> Model:
         """Tokens [B,L] → logits [B,L,V]."""
 
     def reward_of(self, tokens: Tensor) -> Tensor:
@@ -34,33 +33,31 @@ class Population(Host):
     every output, the others by a coin of their own that no output changes.
     """
 
-    name, domain, ordered = "population", "an enumerable chain", "positions"
+    name, domain = "population", "an enumerable chain"
 
     def __init__(self, chain: Enumerable, sensitive: float, luck: float, temperature: float = 0.0):
-        self.chain, self.sensitive, self.luck, self.temperature = chain, sensitive, luck, temperature
-        self.mask_id = chain.vocab
+        self.chain, self.sensitive, self.luck = chain, sensitive, luck
+        self.decoding = Decoding(mask_id=chain.vocab, temperature=temperature)
+        self.weights = "enumerable"
 
-    def denoiser(self) -> Denoiser:
+    def model(self) -> Model:
         return self.chain.denoiser()
 
     def problems(self, split: str, count: int, seed: int = 0) -> Problems:
         """Prompts that differ in their key alone."""
-        canvas = torch.full((count, self.chain.length), self.mask_id)
-        key = mix_rows(torch.arange(count), mix(seed, _SPLITS.index(split))) & (2**62 - 1)
+        canvas = torch.full((count, self.chain.length), self.chain.vocab)
+        key = mix_rows(torch.arange(count), mix(seed, SPLITS.index(split))) & (2**62 - 1)
         return Problems(canvas, key, range(count))
 
-    def reward(self, problems: Problems, tokens: Tensor) -> Tensor:
-        place = self.chain.vocab ** torch.arange(self.chain.length)
-        kind = _uniform(mix_rows(problems.key, 1))
-        anew = _uniform(mix_rows(problems.key ^ mix_rows((tokens * place).sum(1), 2), 3))
-        own = _uniform(mix_rows(problems.key, 4))
+    def judge(self, problems: Problems, tokens: Tensor) -> Tensor:
+        place_value = self.chain.vocab ** torch.arange(self.chain.length)
+        kind = uniform_of(mix_rows(problems.key, 1))
+        anew = uniform_of(mix_rows(problems.key ^ mix_rows((tokens * place_value).sum(1), 2), 3))
+        own = uniform_of(mix_rows(problems.key, 4))
         coin = torch.where(kind < self.sensitive + self.luck, anew, own) < 0.5
         return torch.where(kind < self.sensitive, self.chain.reward_of(tokens), coin.float())
 
-    def show(self, token: int) -> str:
-        return "·" if token == self.mask_id else str(token)
 
-
-def _uniform(word: Tensor) -> Tensor:
+def uniform_of(word: Tensor) -> Tensor:
     """Numbers in [0, 1) from well-mixed integers."""
     return (word >> 11 & (2**53 - 1)).double() / 2**53

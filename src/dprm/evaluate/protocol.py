@@ -157,7 +157,8 @@ def settle(
     taken = None
     if tried:
         costly = [title for title in tried if is_local(policies[tried[title][0]])]
-        chosen = choose({title: answers[title][0] for title in tried}, control, seed=seed, costly=costly)
+        rewards = {title: answers[title][0] for title in tried}
+        chosen = choose(rewards, control, seed=seed, costly=costly, paired=host.paired, groups=problems.groups.cpu())
         for title, (name, guidance) in tried.items():
             delta, low, high = chosen.intervals[title]
             reward, nfe = answers[title]

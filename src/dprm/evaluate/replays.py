@@ -121,15 +121,11 @@ def telling(
     control = rewards[reference]
     others = [name for name in rollouts if name != reference]
     queues = [
-        rows.nonzero()[:, 0].tolist()
-        for name in others
-        for rows in (rewards[name] > control, rewards[name] < control)
+        rows.nonzero()[:, 0].tolist() for name in others for rows in (rewards[name] > control, rewards[name] < control)
     ]
     turns = [row for turn in range(count) for queue in queues for row in queue[turn : turn + 1]]
     differ = [
-        row
-        for name in others
-        for row in differing(rollouts[name], rollouts[reference]).nonzero()[:count, 0].tolist()
+        row for name in others for row in differing(rollouts[name], rollouts[reference]).nonzero()[:count, 0].tolist()
     ]
     ranked = [*turns, *differ, *range(len(control))]
     return list(dict.fromkeys(ranked))[:count]

@@ -22,7 +22,10 @@ _SHARED = ("host", "variant", "count", "temperature", "preference", "model", "es
 
 
 def same_but_for_seed(fits: Mapping[str, Mapping[str, str]]) -> list[list[str]]:
-    """Groups of at least two fits, by name, that share what they were fitted for, their setting, and their price."""
+    """Groups of at least two fits, by name, that share what they were fitted for, their setting, and their price.
+
+    One fit at two guidances is no two fits: of equal seeds the first is taken.
+    """
     groups: dict[tuple[str, ...], list[list[str]]] = {}
     calls = {name: Cost.of_notes(dict(notes)).calls for name, notes in fits.items() if "setting" in notes}
     for name in sorted(calls, key=lambda name: calls[name]):
@@ -30,10 +33,17 @@ def same_but_for_seed(fits: Mapping[str, Mapping[str, str]]) -> list[list[str]]:
         shared = (*(notes.get(note, "") for note in _SHARED), _SEED.sub("seed", notes["setting"]))
         prices = groups.setdefault(shared, [])
         if prices and calls[name] <= SAME_PRICE * calls[prices[-1][0]]:
-            prices[-1].append(name)
+            if _seed_of(notes) not in {_seed_of(fits[other]) for other in prices[-1]}:
+                prices[-1].append(name)
         else:
             prices.append([name])
     return [names for prices in groups.values() for names in prices if len(names) > 1]
+
+
+def _seed_of(notes: Mapping[str, str]) -> str | None:
+    """The seed of a fit; older ones have it in their setting."""
+    written = _SEED.search(notes.get("setting", ""))
+    return notes.get("seed") or (written[0] if written else None)
 
 
 def averages(

@@ -7,10 +7,12 @@ The paper's deployment rule as a program. The rules are asked in this order; the
     do not promote       the whole paired interval is below 0
     fall back            no gain: the lower end of the paired interval, widened for the policies tried, is not above 0
     fall back            the gain was seen on the fit or select split only
-    fall back            aliased: shuffled values do as well
+    fall back            sparse: fewer than half of the decisions are in ready cells
+    fall back            unsettled: most of a table's evidence is for values smaller than their radius
+    fall back            no value control in the card, or aliased: shuffled values do as well
     fall back            it takes more model calls, and the best of as many reference paths does as well
     report rollout cost  it takes more model calls than the reference, or its values are estimated prompt by prompt
-    apply                otherwise: a significant paired gain on problems that chose nothing, at equal model calls
+    apply                otherwise: a significant gain on problems that chose nothing, at equal model calls
 
 With k policies on one test split, the best of them is a choice. Their intervals are widened as normal ones would be,
 
@@ -28,7 +30,7 @@ from typing import Any
 
 from dprm.evaluate.ablations import SHUFFLED, ablation_name
 from dprm.evaluate.card import Arm, Card
-from dprm.evaluate.seeds import told
+from dprm.evaluate.seeds import in_words
 from dprm.fit.cost import Cost
 from dprm.fit.montecarlo import MONTE_CARLO
 
@@ -40,8 +42,9 @@ CHOOSING = ("train", "fit", "select")
 EQUAL_CALLS = 1.01
 # Outputs do not change if none of n does and, at 95 %, no more than this share can: 3/n, the rule of three.
 FEW_OUTPUTS = 0.05
-# Fewer decisions than this in ready cells: the table is sparse.
-ENOUGH_READY = 0.5
+# Fewer decisions than this in ready cells: the table is sparse; less evidence than this for values larger than they can
+# be off: it is not settled.
+ENOUGH_READY = ENOUGH_SETTLED = 0.5
 
 
 @dataclass(frozen=True)
@@ -127,22 +130,28 @@ def _rule(card: Card, name: str, tries: int) -> tuple[str, str]:
         return FALL_BACK, f"no gain on {card.split}" + ("; the table is sparse" if arm.ready < ENOUGH_READY else "")
     if card.split in CHOOSING:
         return FALL_BACK, f"a gain on {card.split}, not yet tested"
-    if _aliased(card, name):
-        return FALL_BACK, "aliased: shuffled values do as well"
     if arm.nfe > EQUAL_CALLS * reference.nfe or arm.fit.get("estimator") == MONTE_CARLO:
         if any(control.mean >= arm.mean for control in _controls(card, arm)):
             return FALL_BACK, "the reference does as well at equal model calls"
         return REPORT_COST, f"a gain at {arm.nfe / reference.nfe:.2f} times the model calls"
+    if arm.ready < ENOUGH_READY:
+        return FALL_BACK, f"a gain, but the table is sparse: {arm.ready:.0%} of the decisions in ready cells"
+    settled = arm.diagnostics.get("settled")
+    if settled is not None and settled < ENOUGH_SETTLED:
+        return FALL_BACK, f"a gain, but {settled:.0%} of the evidence is for values larger than they can be off"
+    shuffled = card.arms.get(ablation_name(name, SHUFFLED))
+    if shuffled is None or shuffled.gap is None:
+        return FALL_BACK, "a gain without a control of its values: compare with --ablate"
+    if _aliased(shuffled):
+        return FALL_BACK, "aliased: shuffled values do as well"
     return APPLY, "a significant gain at equal model calls"
 
 
-def _aliased(card: Card, name: str) -> bool:
+def _aliased(shuffled: Arm) -> bool:
     """Whether shuffled values are at least as good, or gain too and cannot be told from the policy's."""
-    shuffled = card.arms.get(ablation_name(name, SHUFFLED))
-    if shuffled is None or shuffled.gap is None or shuffled.gap_low is None:
-        return False
     gains = shuffled.delta_low is not None and shuffled.delta_low > 0
-    return shuffled.gap <= 0 or (gains and shuffled.gap_low <= 0)
+    apart = shuffled.gap_low is not None and shuffled.gap_low > 0
+    return (shuffled.gap or 0.0) <= 0 or (gains and not apart)
 
 
 def _controls(card: Card, arm: Arm) -> list[Arm]:
@@ -159,6 +168,8 @@ def _evidence(card: Card, name: str, tries: int) -> Iterator[str]:
     yield (
         f"decisions: {arm.changed:.1%} are not the host's own; {arm.ready:.0%} in ready cells, mean gate {arm.gate:.2f}"
     )
+    if (settled := arm.diagnostics.get("settled")) is not None:
+        yield f"{settled:.0%} of the evidence of its table is for values larger than they can be off"
     yield _terminals(card, arm)
     for title, other in card.arms.items():
         if other.ablates == name and other.gap is not None:
@@ -169,7 +180,7 @@ def _evidence(card: Card, name: str, tries: int) -> Iterator[str]:
         yield f"{control.fit['control']}: mean {control.mean:.3f} at {control.nfe:.1f} calls, the policy {arm.mean:.3f}"
     for entry in card.notes.get("seeds", []):
         if name in entry["fits"]:
-            yield told(entry, card.reference)
+            yield in_words(entry, card.reference)
     cost = Cost.of_notes(arm.fit)
     if cost != Cost():
         yield f"the fit took {cost}"

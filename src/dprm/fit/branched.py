@@ -18,17 +18,16 @@ from torch import Tensor
 
 from dprm.fit.branches import Branches
 from dprm.fit.branching import Branching
+from dprm.fit.pool import Pool, problems_at_most
 from dprm.fit.run import Run
 from dprm.fit.tracking import Tracking
 from dprm.host.host import Host
 from dprm.order.cells import Cells
+from dprm.order.checks import check_count
 from dprm.order.order import Order
 from dprm.order.policy import Policy, evidence
 from dprm.order.stats import Stats
 from dprm.order.values import estimate
-
-# Calls of a branch, as a share of those of a whole answer.
-_BRANCH = 0.45
 
 
 @dataclass(frozen=True)
@@ -55,15 +54,17 @@ class Branched:
 
     def learn(self, run: Run) -> Policy:
         """Fit; see `fit.fit`."""
-        price = run.steps * (1.0 + _BRANCH * self.branching.states * self.branching.alternatives)
-        problems = max(self.rounds, int(run.calls / price))
-        run.reserve(problems)
+        check_count("rounds", self.rounds, 1)
+        run.reserve(problems_at_most(run, self.branching))
+        pool = Pool(run, self.branching)
         host, tracking, shares = run.host, Tracking(), dict[Cells, float]()
         # Without evidence it is the host's order, whatever its cells.
         order = self._order(host, self._grids(host)[0])
         for turn in range(self.rounds):
-            count = (turn + 1) * problems // self.rounds - turn * problems // self.rounds
-            branches = run.branches(order, run.take(count), self.branching, turn)
+            latest = pool.collect(order, turn, self.rounds)
+            if latest is None:
+                break
+            branches = latest
             if not turn:
                 shares = {cells: transfer(host, branches, order, cells) for cells in self._grids(host)}
                 order = self._order(host, poorest(shares, branches.count))

@@ -69,7 +69,7 @@ class Branching:
         """
         decoding = host.decoding
         start = begin(problems.canvas, decoding, mix_rows(problems.key, mix(seed)), problems.context)
-        visits = _Visits(len(problems), self.states)
+        visits = _Visits(len(problems), self.states, decoding.together)
         native = advance(model, start, order, decoding, on_step=visits.offer)
         scores = host.scores(problems, native.tokens.cpu())
         cost = Cost(rollouts=len(problems), calls=int(native.row_nfe.sum()))
@@ -101,7 +101,7 @@ class Branching:
         stream = Stream(mix_rows(visit.state.seeds, visit.state.step), 0.0, rows, visit.candidates.device)
         confidence = visit.reading.confidence
         doubtful = confidence < _CERTAIN
-        free = visit.candidates & ~visit.chosen & (doubtful | doubtful.gather(1, visit.native.unsqueeze(1)))
+        free = visit.candidates & ~visit.taken & (doubtful | doubtful.gather(1, visit.native.unsqueeze(1)))
         noise = stream.log_uniform(length, BRANCH, turn=2).neg_().log_().neg_()
         score = torch.where(free, visit.score, -torch.inf)
         score = score.maximum(score.amax(1, keepdim=True) - _BEHIND)
@@ -115,7 +115,8 @@ class _Visit:
     """S decisions of decodings: the state before each, what was seen, and what was chosen.
 
     Attributes:
-        state, reading: [S] rows of them. candidates, eligible, chosen: [S,L] bool. score: [S,L].
+        state, reading: [S] rows of them. candidates, eligible: [S,L] bool. score: [S,L].
+        chosen: [S,L] bool, what the order chose. taken: that and what is revealed with it, being sure.
         budget: [S] int64, positions asked for. progress: [S].
     """
 
@@ -124,6 +125,7 @@ class _Visit:
     candidates: Tensor
     eligible: Tensor
     chosen: Tensor
+    taken: Tensor
     score: Tensor
     budget: Tensor
     progress: Tensor
@@ -150,15 +152,17 @@ class _Visits:
     _STATE = ("tokens", "step_map", "redrawn", "step", "window", "window_step")
     _READING = ("tokens", "confidence", "margin", "entropy")
 
-    def __init__(self, rows: int, states: int):
-        self.rows, self.states = rows, states
+    def __init__(self, rows: int, states: int, together: float | None):
+        self.rows, self.states, self.together = rows, states, together
         self._key: Tensor | None = None
         self._columns: dict[str, Tensor] = {}
 
     def offer(self, step: Step) -> None:
         """Keep the state before a step, if its key is among the largest of its row."""
         choice, state = step.choice, step.state
-        free = choice.candidates & ~choice.mask
+        sure = choice.candidates & (step.reading.confidence > (1.0 if self.together is None else self.together))
+        taken = choice.mask | sure
+        free = choice.candidates & ~taken
         picked = choice.mask & choice.candidates
         least = torch.where(picked, step.reading.confidence, torch.inf).amin(1).clamp(min=1e-6, max=1.0)
         even = _EVEN * (1.0 - 1.0 / choice.budget.clamp(min=1).double()).float()
@@ -167,7 +171,7 @@ class _Visits:
         key = torch.where(weight > 0, stream.log_uniform(1, BRANCH).squeeze(1) / weight, -torch.inf)
         columns = {f"state.{name}": getattr(state, name) for name in self._STATE}
         columns |= {f"reading.{name}": getattr(step.reading, name) for name in self._READING}
-        columns |= {"candidates": choice.candidates, "eligible": step.eligible, "chosen": choice.mask}
+        columns |= {"candidates": choice.candidates, "eligible": step.eligible, "chosen": choice.mask, "taken": taken}
         columns |= {"score": choice.score, "budget": choice.budget, "progress": step.progress}
         self._keep(state.row, key, columns)
 
@@ -191,7 +195,7 @@ class _Visits:
         columns = {name: store[row, slot] for name, store in self._columns.items()}
         state = replace(start[row], **{name: columns[f"state.{name}"] for name in self._STATE})
         reading = Reading(*(columns[f"reading.{name}"] for name in self._READING))
-        names = ("candidates", "eligible", "chosen", "score", "budget", "progress")
+        names = ("candidates", "eligible", "chosen", "taken", "score", "budget", "progress")
         return _Visit(state, reading, *(columns[name] for name in names))
 
 
@@ -210,15 +214,16 @@ def _finished(
         part: [n] the state of each. alternative: [n] the position that takes the place of the native one.
     """
     column = visit.native[part].unsqueeze(1)
-    forced = visit.chosen[part].scatter(1, column, False).scatter(1, alternative.unsqueeze(1), True)
+    forced = visit.taken[part].scatter(1, column, False).scatter(1, alternative.unsqueeze(1), True)
     before = visit.state[part]
     active = torch.ones(len(part), dtype=torch.bool, device=part.device)
     state = commit(before, visit.reading.tokens[part], forced, visit.eligible[part], active, decoding)
-    single = isinstance(decoding.count, Fixed) and decoding.count.m == 1 and decoding.revoke is None
+    timed = depends_on_step(decoding.count) or order.draws or decoding.signal.needs_noise
+    # What is drawn belongs to a step: with fewer steps a branch would no longer share it with its native decoding.
+    single = isinstance(decoding.count, Fixed) and decoding.count.m == 1 and decoding.revoke is None and not timed
     continued = replace(decoding, together=_TOGETHER) if single and decoding.together is None else decoding
     tokens, cost = native.tokens[before.row], Cost(branches=len(part))
     going = torch.arange(len(part), device=part.device)
-    timed = depends_on_step(decoding.count) or order.draws or decoding.signal.needs_noise
     while len(going):
         # A host that revokes comes back by no rule that could be seen from its reveals.
         until = None if decoding.revoke is not None else state.step + _LOOK

@@ -12,9 +12,9 @@ from dprm.fit.branched import Branched
 from dprm.fit.head import HeadFit
 from dprm.fit.montecarlo import MONTE_CARLO, MonteCarlo
 from dprm.fit.onpolicy import OnPolicy
+from dprm.fit.purpose import purpose
 from dprm.fit.run import Run
 from dprm.host.host import Host
-from dprm.host.identity import code_word, model_word
 from dprm.order.policy import Policy
 
 
@@ -93,14 +93,7 @@ def fit(
     run = Run(host, calls, folder, seed, rows, on_progress)
     policy = estimator.learn(run)
     notes = {
-        "host": host.name,
-        "variant": host.variant,
-        "count": str(host.decoding.count),
-        "temperature": f"{host.decoding.temperature:g}",
-        "states": str(host.decoding.states),
-        "preference": str(dict(host.preference.weights) or host.judged[0].name),
-        "model": model_word(host),
-        "code": code_word(host),
+        **purpose(host),
         "estimator": estimator.name,
         "setting": repr(estimator),
         "seed": str(seed),

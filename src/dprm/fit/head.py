@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import torch
 from torch import Tensor
 
-from dprm.fit.branches import Branches
 from dprm.fit.branching import Branching
 from dprm.fit.leaning import WORTHS, Leaning, leanings, problems_for, race
+from dprm.fit.pool import Pool, problems_at_most
 from dprm.fit.run import Run
 from dprm.fit.teaching import scaled, teach
 from dprm.order.head import Head
@@ -26,10 +25,6 @@ from dprm.order.policy import Policy
 RACE = 0.2
 # Strengths in log odds that are tried of a policy on the select split.
 STRENGTHS = (1.0, 3.0, 10.0, 30.0, 100.0)
-# Calls of a branch, as a share of those of a whole answer, before any was made.
-_BRANCH = 0.45
-# Problems of the first collection: they tell what branches cost here.
-_FIRST = 16
 
 
 @dataclass(frozen=True)
@@ -61,23 +56,20 @@ class HeadFit:
         """Fit; see `fit.fit`."""
         tried = leanings(self.reach, single=getattr(run.host.decoding.count, "m", 0) == 1, worths=self.worths)
         trials = problems_for(RACE * run.calls, run.steps, len(tried))
-        price = run.steps * (1.0 + _BRANCH * self.branching.states * self.branching.alternatives)
-        run.reserve(trials + int(1.5 * run.calls / price) + _FIRST if self.rounds else trials)
+        run.reserve(trials + (problems_at_most(run, self.branching) if self.rounds else 0))
         leaning = self._leaning(run, tried, trials)
         notes = {} if leaning is None else {"leaning": str(leaning)}
         if not self.rounds:
             order = self._order(run, Head.empty(run.host.decoding.states, self.reach, trials), leaning, 0.0)
             return order.policy(**notes)
-        pool = _Pool(run, self.branching)
+        pool = Pool(run, self.branching)
         head, explained = Head.empty(run.host.decoding.states, self.reach), 0.0
         for turn in range(self.rounds):
             strength = 0.0
             if pool.parts:
                 head, explained = teach(run.host, pool.branches, self.reach, pool.device)
                 strength = 0.5 * turn * pool.width
-            pool.collect(
-                self._order(run, head, leaning, strength), turn, (run.calls - run.cost.calls) / (self.rounds - turn)
-            )
+            pool.collect(self._order(run, head, leaning, strength), turn, self.rounds)
         head, explained = teach(run.host, pool.branches, self.reach, pool.device)
         strength = 0.5 * self.rounds * pool.width
         if leaning is not None:
@@ -126,41 +118,3 @@ class HeadFit:
             reward_range=run.host.reward_range,
             head=head,
         )
-
-
-class _Pool:
-    """All branches of a fit so far, and what they cost."""
-
-    def __init__(self, run: Run, branching: Branching):
-        self.run, self.branching = run, branching
-        self.parts: list[Branches] = []
-        self._problems = self._calls = 0
-
-    @property
-    def branches(self) -> Branches:
-        """All of them."""
-        return Branches.joined(self.parts)
-
-    @property
-    def width(self) -> float:
-        """Positions that were asked for a step, on average."""
-        return float(self.branches.sight.budget.double().mean())
-
-    @property
-    def device(self) -> torch.device:
-        """Where regressions are worked out."""
-        return self.run.take(0).canvas.device
-
-    def collect(self, order: Order, turn: int, calls: float) -> None:
-        """Branch at as many problems as these calls pay for; the first few tell what one costs."""
-        if not self.parts:
-            self._branch(order, turn, _FIRST)
-            calls -= self._calls
-        self._branch(order, turn, int(calls * self._problems / max(1, self._calls)))
-
-    def _branch(self, order: Order, turn: int, problems: int) -> None:
-        if problems > 0:
-            before = self.run.cost.calls
-            self.parts.append(self.run.branches(order, self.run.take(problems), self.branching, turn))
-            self._problems += problems
-            self._calls += self.run.cost.calls - before

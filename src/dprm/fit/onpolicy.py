@@ -21,7 +21,7 @@ class OnPolicy:
     """The on-policy estimator.
 
     Attributes:
-        prompts: prompts a round. samples: trajectories of each prompt.
+        prompts: prompts a round, fewer where the calls do not pay for one. samples: trajectories of each prompt.
         rule: how positions are drawn while learning; `top_m` would never leave the host's order.
         phases, bins, beta, baseline: of the Order that learns. aux: whether its cells know the host's state.
         gate: (T_warm, T_switch, N_ready), the first two in rounds.
@@ -45,8 +45,10 @@ class OnPolicy:
 
     def learn(self, run: Run) -> Policy:
         """Fit; see `fit.fit`."""
-        rounds = max(1, int(run.calls / (run.steps * self.prompts * self.samples)))
-        run.reserve(rounds * self.prompts)
+        answers = (run.calls - run.cost.calls) / run.steps
+        prompts = max(1, min(self.prompts, int(answers / self.samples)))
+        rounds = max(1, int(answers / (prompts * self.samples)))
+        run.reserve(rounds * prompts)
         host = run.host
         warm, switch, ready = self.gate
         order = Order(
@@ -66,10 +68,11 @@ class OnPolicy:
         )
         tracking = Tracking()
         for turn in range(rounds):
-            problems = run.take(self.prompts).copies(self.samples)
+            problems = run.take(prompts).copies(self.samples)
             seen = run.trajectories(order, problems, turn, self.temperature)
             before = order.stats
-            order.observe(_Events(seen["row"], seen["cell"]), host.reward(seen["scores"]), problems.groups.cpu())
+            events = _Events(len(problems), seen["row"], seen["cell"])
+            order.observe(events, host.reward(seen["scores"]), problems.groups.cpu())
             assert order.stats is not None
             tracking = tracking.then(before, order.stats, ready, rounds)
         return order.policy(tracking=tracking.note())
@@ -81,8 +84,9 @@ class OnPolicy:
 
 @dataclass(frozen=True)
 class _Events:
-    """Decisions to credit: row [n] and cell [n]."""
+    """Decisions to credit, of so many rows: row [n] and cell [n]."""
 
+    rows: int
     row: Tensor
     cell: Tensor
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -45,7 +46,6 @@ class Run:
         calls: model calls that the fit may take, about.
         folder: where pieces are kept; None keeps none. seed: of everything.
         rows: canvases decoded together; changes the time, not the result.
-        steps: mean model calls of an answer under the host's order.
         shuffled: the control that an estimator leaves: what it learns of the same numbers without their meaning.
         on_progress: called with (calls so far, what is being done).
     """
@@ -64,13 +64,22 @@ class Run:
         check_count("calls", self.calls, 64)
         self.model = self.host.model()
         self._owner = host_word(self.host)
-        few = self.host.problems("fit", _PROBED, self.seed)
-        self.steps = max(1.0, float(Decode().result(self.host, few, self.seed, self.model).row_nfe.double().mean()))
-        self._pool = few
+        self.reserve(_PROBED)
 
     def reserve(self, count: int) -> None:
         """Have this many problems of the fit split at hand, or as many as there are."""
         self._pool = self.host.problems("fit", max(1, min(count, _MOST)), self.seed)
+        if not len(self._pool):
+            raise ValueError(f"host {self.host.name} has no problems of the fit split: a fit needs at least one")
+        self._pool.check("problems of the fit split")
+
+    @cached_property
+    def steps(self) -> float:
+        """Mean model calls of an answer under the host's order, of the first few problems; they are counted."""
+        few = self.host.problems("fit", _PROBED, self.seed)
+        before = self.cost.calls
+        self.rewards(self.host.decoding.order(), few)
+        return max(1.0, (self.cost.calls - before) / len(few))
 
     def take(self, count: int) -> Problems:
         """The next problems; when there are no more, the same again with other random numbers."""

@@ -39,12 +39,13 @@ def decoded(
     """
     if not len(problems):
         raise ValueError("problems is empty: there is nothing to decode")
-    owner = None if folder is None else word(host_word(host), problems.key)
+    problems.check()
+    owner = None if folder is None else word(host_word(host), host.preference, problems.key)
     rollouts = {}
     for name, way in ways.items():
         plain = re.sub(r"[^\w ,.=@-]", "_", name)
-        file = None if folder is None else folder / f"{plain}-{seed}.rollout"
         identity = word(owner, way.spec(), seed)
+        file = None if folder is None else folder / f"{plain}-{identity}.rollout"
         rollouts[name] = _answered(host, problems, way, seed, rows, file, identity, name, on_batch)
     return rollouts
 

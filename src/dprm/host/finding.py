@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,7 @@ def attribute(where: str) -> Any:
     if not place or not name:
         raise ValueError(f"{where!r}: expected package.module:attribute or path.py:attribute")
     try:
-        module = _from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+        module = _from_file(Path(place)) if place.endswith(".py") else _imported(place, Path.cwd())
     except ModuleNotFoundError as error:
         if error.name is not None and place.split(".")[0] == error.name.split(".")[0]:
             raise ValueError(f"{where!r}: there is no module {place!r} to import from here") from None
@@ -44,12 +46,25 @@ def _from_file(path: Path) -> Any:
     module = importlib.util.module_from_spec(found)
     sys.modules[name] = module
     # What stands beside the file can be imported by it.
-    sys.path.insert(0, str(path.resolve().parent))
-    try:
+    with _also(path.resolve().parent):
         found.loader.exec_module(module)
-    finally:
-        sys.path.pop(0)
     return module
+
+
+def _imported(name: str, here: Path) -> Any:
+    """A module by name; an installed command does not look into the current folder by itself."""
+    with _also(here, first=False):
+        return importlib.import_module(name)
+
+
+@contextmanager
+def _also(folder: Path, first: bool = True) -> Iterator[None]:
+    """Modules are looked for in this folder as well."""
+    sys.path.insert(0 if first else len(sys.path), str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
 
 
 def installed() -> list[str]:

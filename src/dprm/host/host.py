@@ -12,14 +12,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 
 from dprm.decode.decoding import Decoding
 from dprm.decode.loop import Model
-from dprm.decode.rows import Rows, rows_at
+from dprm.decode.rows import Rows, rows_at, rows_count
 from dprm.host.metrics import SET, Metric, Preference, checked_scores
 from dprm.order.checks import check_count
 from dprm.order.noise import mix_rows
@@ -68,6 +68,26 @@ class Problems:
         key = mix_rows(mix_rows(self.key[rows], 1) + number, 2) & (2**62 - 1)
         return replace(self[rows.cpu()], key=key, group=self.groups[rows])
 
+    def check(self, what: str = "problems") -> None:
+        """Raise ValueError where something does not fit or a problem comes twice, by name, row and value."""
+        if self.canvas.dim() != 2 or self.canvas.dtype != torch.int64:
+            got = f"{self.canvas.dtype} {tuple(self.canvas.shape)}"
+            raise ValueError(f"{what}.canvas is {got}: expected int64 tokens [problems, positions]")
+        rows = {"key": len(self.key), "facts": len(self.facts), "group": len(self.groups)}
+        rows |= {} if self.context is None else {"context": rows_count(self.context)}
+        for name, count in rows.items():
+            if count != len(self.canvas):
+                raise ValueError(f"{what}.{name} has {count} rows for {len(self.canvas)} canvases")
+        if self.key.dim() != 1 or self.key.dtype != torch.int64:
+            raise ValueError(f"{what}.key is {self.key.dtype} {tuple(self.key.shape)}: expected int64 [problems]")
+        first: dict[int, int] = {}
+        for row, key in enumerate(self.key.tolist()):
+            if key < 0:
+                raise ValueError(f"{what}.key[row {row}] is {key}: expected at least 0")
+            if first.setdefault(key, row) != row:
+                remedy = "a problem may come once; its facts can tell it from others of the same canvas"
+                raise ValueError(f"{what}.key[row {row}] is {key}, that of row {first[key]} again: {remedy}")
+
     @property
     def digest(self) -> str:
         """Names this set of problems, whatever their order."""
@@ -86,6 +106,8 @@ class Host(ABC):
         columns: width of the canvas where it has two dimensions, for showing it.
         weights: digest of the model's weights; empty where nobody knows it, and the model is then probed.
         variant: what `at` chose, for people; empty for the host as it is.
+        audit: what an audit of reveals is told of the text: its `eot`, its `digits`, the `mark` before a final answer,
+            as far as there are any; None: an order has no places that mean something.
     """
 
     name: str
@@ -98,6 +120,7 @@ class Host(ABC):
     columns: int | None = None
     weights: str = ""
     variant: str = ""
+    audit: ClassVar[Mapping[str, Any] | None] = None
 
     @abstractmethod
     def model(self) -> Model:

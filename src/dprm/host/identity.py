@@ -1,6 +1,7 @@
 """What a kept result belongs to: a word for a host that changes with everything that could change an answer.
 
-Code of the host, weights of its model and its Decoding are in it; rows of a batch and device are not.
+Code and settings of the host, its reward, the weights of its model and its Decoding are in it; rows of a batch, device
+and preference are not: scores are kept, and a preference only weighs them.
 """
 
 from __future__ import annotations
@@ -8,19 +9,25 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from dprm.decode.loop import advance, begin
-from dprm.host.host import Host
+from dprm.host.host import SPLITS, Host, Problems
 
 # Numbers taken of every weight matrix: enough to tell two trainings apart, and quick for billions of them.
 _SAMPLED = 4096
+# Attributes of a host that change no answer, or are looked at by themselves.
+_APART = ("weights", "variant", "columns", "device", "paired", "domain", "ordered")
+# Packages whose versions are not the host's own code.
+_FOREIGN = ("builtins", "abc", "torch", "numpy", "typing", "collections", "functools", "dprm.host", "dprm.decode")
 
 
 def word(*parts: object) -> str:
@@ -29,42 +36,97 @@ def word(*parts: object) -> str:
 
 
 def spec(value: Any) -> Any:
-    """Plain data that says what a value is: settings by name, functions by where they are written."""
+    """Plain data that says what a value is: settings by name, functions by their code and what they hold."""
     if isinstance(value, str | int | float | bool | None):
         return value
     if isinstance(value, tuple | list):
         return [spec(part) for part in value]
-    if isinstance(value, dict):
+    if isinstance(value, set | frozenset):
+        return sorted(repr(spec(part)) for part in value)
+    if isinstance(value, Mapping):
         return {str(key): spec(part) for key, part in value.items()}
     if isinstance(value, Tensor):
         return [str(value.dtype), list(value.shape), hashlib.sha256(_bytes(value)).hexdigest()]
+    if isinstance(value, np.ndarray | np.generic):
+        return spec(value.tolist())
+    if isinstance(value, torch.nn.Module):
+        return [type(value).__qualname__, _weights(value)]
     if is_dataclass(value) and not isinstance(value, type):
         return [type(value).__qualname__, {f.name: spec(getattr(value, f.name)) for f in fields(value)}]
-    if callable(value):
-        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__qualname__)}"
-    return repr(value)
+    if isinstance(value, type) or inspect.isbuiltin(value):
+        return f"{value.__module__}.{value.__qualname__}"
+    if inspect.ismethod(value):
+        return [type(value.__self__).__qualname__, _function(value.__func__)]
+    if inspect.isfunction(value):
+        return _function(value)
+    if isinstance(value, bytes | complex):
+        return repr(value)
+    if isinstance(value, CodeType):
+        return [value.co_code.hex(), list(value.co_names), [spec(constant) for constant in value.co_consts]]
+    # Of any other object what it is, and the plain settings it was made with.
+    return [type(value).__qualname__, _settings(value)]
+
+
+def _function(function: Any) -> list[Any]:
+    """Name, code, and what its defaults and its closure hold."""
+    closure = inspect.getclosurevars(function).nonlocals.values() if function.__closure__ else ()
+    held = [_held(part) for part in (*closure, *(function.__defaults__ or ()))]
+    return [f"{function.__module__}.{function.__qualname__}", spec(function.__code__), held]
+
+
+def _held(value: Any) -> Any:
+    """Numbers by value, functions by their code, other objects by their kind alone: they may lead anywhere."""
+    if _plain(value) or isinstance(value, Tensor):
+        return spec(value)
+    return spec(value.__code__) if inspect.isfunction(value) else type(value).__qualname__
+
+
+def _settings(value: Any) -> dict[str, Any]:
+    """The plain public attributes of an object: numbers, words, and sequences of them."""
+    listed = getattr(value, "__dict__", {})
+    return {name: spec(part) for name, part in sorted(listed.items()) if not name.startswith("_") and _plain(part)}
+
+
+def _plain(value: Any) -> bool:
+    if isinstance(value, tuple | list):
+        return all(map(_plain, value))
+    return isinstance(value, str | int | float | bool | None)
 
 
 def host_word(host: Host) -> str:
-    """What identifies a host: name, code, model and decoding."""
-    return word(host.name, code_word(host), model_word(host), host.decoding)
+    """What identifies a host: name, code, settings, reward, model and decoding."""
+    settings = {name: part for name, part in _settings(host).items() if name not in _APART}
+    return word(host.name, code_word(host), settings, model_word(host), host.decoding)
 
 
 def code_word(host: Host) -> str:
-    """A digest of the source files that the host is written in; empty for code without a file."""
+    """A digest of what the host is written in: its classes, its functions, and the files they stand in."""
     files: set[Path] = set()
-    for value in (type(host), *vars(host).values()):
-        for each in type.mro(value) if isinstance(value, type) else [value]:
-            file = _file(each) if inspect.isclass(each) or inspect.isfunction(each) else None
-            if file is not None:
-                files |= set(file.parent.glob("*.py")) if file.parent.parent.name == "hosts" else {file}
-    return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(files))).hexdigest()[:16] if files else ""
+    functions = []
+    for value in _written(host):
+        members = vars(value).values() if isinstance(value, type) else [value]
+        members = [getattr(each, "__func__", getattr(each, "fget", each)) for each in members]
+        functions += [[value.__qualname__, *_function(each)] for each in members if inspect.isfunction(each)]
+        file = _file(value)
+        if file is not None:
+            files |= set(file.parent.glob("*.py")) if file.parent.parent.name == "hosts" else {file}
+    return word([hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(files)], functions)
 
 
-def _file(written: Callable[..., Any] | type) -> Path | None:
-    """The file of a class or function outside of this room and of the standard library."""
-    if written in (Host, object) or written.__module__ in ("builtins", "abc", "dprm.host.made"):
-        return None
+def _written(host: Host) -> Iterator[Any]:
+    """Classes and functions that a host is made of, outside of this room and of the libraries it runs on."""
+    values = [host, *vars(host).values()]
+    # What a ready-made part was given: `functools.wraps`, `functools.partial`, a person's reward.
+    values += [part for value in values for name in ("__wrapped__", "func") if (part := getattr(value, name, None))]
+    for value in values:
+        function = value.__func__ if inspect.ismethod(value) else value
+        own = function if inspect.isfunction(function) or isinstance(function, type) else type(function)
+        for each in own.__mro__ if isinstance(own, type) else [own]:
+            if not any(f"{each.__module__}.".startswith(f"{package}.") for package in _FOREIGN):
+                yield each
+
+
+def _file(written: Any) -> Path | None:
     try:
         file = Path(inspect.getfile(written))
     except (TypeError, OSError):
@@ -79,22 +141,38 @@ def model_word(host: Host) -> str:
         return host.weights
     model = host.model()
     if isinstance(model, torch.nn.Module):
-        digest = hashlib.sha256()
-        for name, weight in model.state_dict().items():
-            step = max(1, weight.numel() // _SAMPLED)
-            digest.update(f"{name} {tuple(weight.shape)}".encode() + _bytes(weight.flatten()[::step]))
-        return digest.hexdigest()[:16]
-    problems = host.problems("fit", 1)
-    state = begin(problems.canvas, host.decoding, context=problems.context)
+        return _weights(model)
+    problems = _any_problem(host)
+    state = begin(problems.canvas, host.decoding, 0, problems.context)
     seen: list[Tensor] = []
-    advance(model, state, host.decoding.order(), host.decoding, until=1, on_step=lambda step: seen.extend(_four(step)))
-    return word(*seen)
+    # To the end: what models say of the first canvas may be the same.
+    result = advance(model, state, host.decoding.order(), host.decoding, on_step=lambda step: seen.extend(_seen(step)))
+    return word(*seen, result.tokens)
 
 
-def _four(step: Any) -> list[Tensor]:
+def _any_problem(host: Host) -> Problems:
+    """A problem of the first split that has one."""
+    for split in ("fit", *SPLITS):
+        try:
+            return host.problems(split, 1)
+        except ValueError:
+            continue
+    raise ValueError(f"host {host.name} has no problem in any of {', '.join(SPLITS)}")
+
+
+def _seen(step: Any) -> list[Tensor]:
     """What a model shows of a canvas, rounded so that the last bits do not matter."""
     reading = step.reading
     return [reading.tokens, *((column * 4096).round() for column in (reading.confidence, reading.entropy))]
+
+
+def _weights(model: torch.nn.Module) -> str:
+    """A digest of numbers taken evenly of every weight."""
+    digest = hashlib.sha256()
+    for name, weight in model.state_dict().items():
+        step = max(1, weight.numel() // _SAMPLED)
+        digest.update(f"{name} {tuple(weight.shape)}".encode() + _bytes(weight.flatten()[::step]))
+    return digest.hexdigest()[:16]
 
 
 def _bytes(tensor: Tensor) -> bytes:

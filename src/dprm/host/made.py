@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,9 +14,13 @@ from dprm.data.draws import Draws, row_hash
 from dprm.decode.counts import CountRule, resolve_count
 from dprm.decode.decoding import Decoding
 from dprm.decode.loop import Model
-from dprm.decode.rows import Rows
+from dprm.decode.rows import Rows, rows_at, rows_count
 from dprm.host.host import SPLITS, Host, Problems
+from dprm.host.identity import word
+from dprm.host.judging import Judge
 from dprm.host.metrics import Metric, Preference
+from dprm.host.problem_files import read_json_lines
+from dprm.order.checks import check_one_of, fail_at
 
 # A reward is called with (tokens [L], facts) for one answer, or with (tokens [N,L], list of facts) if it says so.
 Reward = Callable[..., Any]
@@ -27,16 +30,15 @@ ProblemSet = Problems | Tensor | Sequence[Any] | tuple[Any, ...] | Mapping[str, 
 class MadeHost(Host):
     """What `make_host` gives."""
 
-    def __init__(self, name: str, model: Model, stock: dict[str, Problems], judged: Reward, batched: bool):
-        self.name = name
-        self._model, self._stock, self.judged_by, self._batched = model, stock, judged, batched
+    def __init__(self, name: str, model: Model, stock: dict[str, Problems], judged: Judge, pad: int | None):
+        self.name, self._model, self._stock, self._judged, self._pad = name, model, stock, judged, pad
         self._decode_text: Callable[[int], str] | None = None
 
     def model(self) -> Model:
         return self._model
 
     def problems(self, split: str, count: int, seed: int = 0) -> Problems:
-        """As many as there are, in an order drawn from the seed; groups stay together."""
+        """As many as there are, in an order drawn from the seed."""
         if split not in self._stock:
             raise ValueError(f"split is {split!r}: host {self.name} has problems of {', '.join(self._stock)}")
         stock = self._stock[split]
@@ -44,16 +46,18 @@ class MadeHost(Host):
         return stock[order[:count]]
 
     def judge(self, problems: Problems, tokens: Tensor) -> Tensor:
-        if self._batched:
-            return torch.as_tensor(self.judged_by(tokens, list(problems.facts)))
-        answers = [torch.as_tensor(self.judged_by(row, facts)) for row, facts in zip(tokens, problems.facts)]
-        return torch.stack([answer.double().cpu() for answer in answers])
+        return self._judged(problems, tokens)
 
     def show(self, token: int) -> str:
         return super().show(token) if self._decode_text is None else self._decode_text(token)
 
     def read_problems(self, path: Path) -> tuple[Problems, list[str]]:
-        return read_json_lines(path, self.decoding.mask_id)
+        """Lines such as `{"tokens": [5, 7, 103], "facts": …}`."""
+        stock = next(iter(self._stock.values()))
+        if stock.context is not None:
+            raise ValueError(f"host {self.name} takes no problem files: its model needs a context for every problem")
+        listed, left_out = read_json_lines(path, self.decoding.mask_id, ragged=self._pad is not None)
+        return _on(as_problems(listed, self.decoding.mask_id, self._pad, str(path)), stock.canvas.device), left_out
 
 
 def make_host(
@@ -95,18 +99,26 @@ def make_host(
     host_device = torch.device(device) if device is not None else _device_of(model)
     stock: dict[str, Problems] = {}
     for split, listed in problems.items():
-        if split not in SPLITS:
-            raise ValueError(f"problems has a split {split!r}: expected some of {', '.join(SPLITS)}")
+        check_one_of("split", split, SPLITS)
         posed = as_problems(listed, mask_id, pad, f"problems[{split!r}]")
-        if group is not None and split in group:
-            members = torch.as_tensor(group[split], dtype=torch.int64)
+        if split in (group or {}):
+            members = torch.as_tensor(group[split], dtype=torch.int64)  # type: ignore[index]
             if members.shape != posed.key.shape:
                 raise ValueError(f"group[{split!r}] has {len(members)} entries for {len(posed)} problems")
             posed = replace(posed, group=members)
-        stock[split] = replace(posed, canvas=posed.canvas.to(host_device), key=posed.key.to(host_device))
+        posed.check(f"problems[{split!r}]")
+        if not len(posed):
+            raise ValueError(f"problems[{split!r}] is empty: expected at least one problem")
+        stock[split] = _on(posed, host_device)
+    if not stock:
+        raise ValueError(f"problems is empty: expected canvases of some of {', '.join(SPLITS)}")
     _check_disjoint(stock)
-    host = MadeHost(name, model, stock, reward, batched)
+    host = MadeHost(name, model, stock, Judge(reward, batched=batched), pad)
     host.metrics = tuple(Metric(each) if isinstance(each, str) else each for each in metrics)
+    names = [metric.name for metric in host.metrics]
+    if len(set(names)) < len(names):
+        raise ValueError(f"metrics are {', '.join(names)}: expected every name once")
+    host.preference.range(host.judged)
     hidden = (*forbid, *(() if pad is None else (pad,)))
     host.decoding = Decoding(mask_id=mask_id, forbid=hidden, count=resolve_count(budget), **decoding)
     host._decode_text = show
@@ -114,7 +126,7 @@ def make_host(
 
 
 def as_problems(listed: ProblemSet, mask_id: int, pad: int | None, what: str) -> Problems:
-    """Problems from what a person has; keys are hashes of the canvas and of what is printed of the facts."""
+    """Problems from what a person has; keys are hashes of the canvas, the facts and the context."""
     context: Rows | None = None
     if isinstance(listed, Problems):
         return listed
@@ -126,7 +138,7 @@ def as_problems(listed: ProblemSet, mask_id: int, pad: int | None, what: str) ->
     elif isinstance(listed, Tensor):
         canvas, facts = listed, None
     else:
-        pairs = [entry if isinstance(entry, tuple) and len(entry) == 2 else (entry, None) for entry in listed]
+        pairs = [entry if _has_facts(entry) else (entry, None) for entry in listed]
         canvas, facts = [tokens for tokens, _ in pairs], [told for _, told in pairs]
     canvas = _canvas(canvas, pad, what)
     facts = [None] * len(canvas) if facts is None else list(facts)
@@ -137,71 +149,60 @@ def as_problems(listed: ProblemSet, mask_id: int, pad: int | None, what: str) ->
         raise ValueError(
             f"{what}[row {int(unmasked.nonzero()[0])}] holds no mask {mask_id}: there is nothing to reveal"
         )
-    told = torch.tensor([_hash(fact) for fact in facts], dtype=torch.int64).unsqueeze(1)
-    return Problems(canvas, row_hash(torch.cat([canvas, told], dim=1)), facts, context)
+    if context is not None and rows_count(context) != len(canvas):
+        raise ValueError(f"{what} has {rows_count(context)} contexts for {len(canvas)} canvases")
+    told = [int(word(fact, rows_at(context, slice(row, row + 1))), 16) >> 2 for row, fact in enumerate(facts)]
+    key = row_hash(torch.cat([canvas, torch.tensor(told, device=canvas.device).unsqueeze(1)], dim=1))
+    return Problems(canvas, key, facts, context)
+
+
+def _has_facts(entry: Any) -> bool:
+    """Whether it is (tokens, facts), and not tokens alone."""
+    return isinstance(entry, tuple) and len(entry) == 2 and not isinstance(entry[0], int)
 
 
 def _canvas(rows: Any, pad: int | None, what: str) -> Tensor:
     """[N,L] int64 of rows of tokens."""
     if isinstance(rows, Tensor):
+        canvas = rows
         if rows.dim() != 2 or rows.dtype.is_floating_point or rows.dtype == torch.bool:
             raise ValueError(
                 f"{what} is {rows.dtype} {tuple(rows.shape)}: expected integer tokens [problems, positions]"
             )
-        return rows.long()
-    listed = [torch.as_tensor(row).long().flatten() for row in rows]
-    if not listed:
-        raise ValueError(f"{what} is empty: expected at least one problem")
-    longest = max(map(len, listed))
-    short = [index for index, row in enumerate(listed) if len(row) < longest]
-    if short and pad is None:
-        raise ValueError(f"{what}[row {short[0]}] has {len(listed[short[0]])} tokens and others {longest}: give pad")
-    canvas = torch.full((len(listed), longest), 0 if pad is None else pad)
-    for index, row in enumerate(listed):
-        canvas[index, : len(row)] = row
-    return canvas
+    else:
+        listed = [torch.as_tensor(row) for row in rows]
+        longest = max(map(len, listed), default=0)
+        for row, tokens in enumerate(listed):
+            if tokens.dim() != 1 or tokens.dtype.is_floating_point or tokens.dtype == torch.bool:
+                raise ValueError(f"{what}[row {row}] is {str(rows[row])[:80]}: expected a list of whole numbers")
+            if len(tokens) < longest and pad is None:
+                raise ValueError(f"{what}[row {row}] has {len(tokens)} tokens and others {longest}: give pad")
+        canvas = torch.full((len(listed), longest), 0 if pad is None else pad)
+        for row, tokens in enumerate(listed):
+            canvas[row, : len(tokens)] = tokens
+    if len(canvas) and int(canvas.min()) < 0:
+        fail_at(what, canvas, canvas < 0, "a token is a whole number from 0")
+    return canvas.long()
 
 
 def _check_disjoint(stock: dict[str, Problems]) -> None:
-    """No problem twice, and no group in two splits."""
-    problems: dict[int, tuple[str, int]] = {}
-    groups: dict[int, tuple[str, int]] = {}
-    for split, posed in stock.items():
-        for row, (key, group) in enumerate(zip(posed.key.tolist(), posed.groups.tolist())):
-            other, where = problems.setdefault(key, (split, row))
-            if (other, where) != (split, row):
-                raise ValueError(f"problems[{split!r}][row {row}] is problems[{other!r}][row {where}] again")
-            other, where = groups.setdefault(group, (split, row))
-            if other != split:
-                raise ValueError(f"group {group} is in {other!r} (row {where}) and in {split!r} (row {row})")
+    """No problem and no group in two splits."""
+    for what, column in (("problem", "key"), ("group", "groups")):
+        first: dict[int, tuple[str, int]] = {}
+        for split, posed in stock.items():
+            for row, value in enumerate(getattr(posed, column).tolist()):
+                other, where = first.setdefault(value, (split, row))
+                if other != split:
+                    here = f"problems[{split!r}][row {row}] has the {what} {value} of problems[{other!r}][row {where}]"
+                    raise ValueError(f"{here}: what is fitted on must not be what chooses or tests")
 
 
-def _hash(fact: Any) -> int:
-    text = repr(fact.tolist() if isinstance(fact, Tensor) else fact)
-    # Only to tell two problems of one canvas apart.
-    return int.from_bytes(text.encode()[:4096], "big") % (2**61 - 1)
+def _on(posed: Problems, device: torch.device) -> Problems:
+    group = None if posed.group is None else posed.group.to(device)
+    return replace(posed, canvas=posed.canvas.to(device), key=posed.key.to(device), group=group)
 
 
 def _device_of(model: Model) -> torch.device:
     parameters = getattr(model, "parameters", None)
     first = next(iter(parameters()), None) if callable(parameters) else None
     return first.device if isinstance(first, Tensor) else torch.device("cpu")
-
-
-def read_json_lines(path: Path, mask_id: int) -> tuple[Problems, list[str]]:
-    """Problems from lines such as `{"tokens": [5, 7, 103], "facts": …}`, and one line for each that is left out."""
-    listed, left_out = [], []
-    for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            entry = json.loads(line)
-            tokens = entry["tokens"]
-            if not tokens or not all(type(token) is int and token >= 0 for token in tokens) or mask_id not in tokens:
-                raise ValueError(f"tokens must be whole numbers, the mask {mask_id} among them")
-            listed.append((tokens, entry.get("facts")))
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
-            left_out.append(f"line {number}: {str(error)[:200] or type(error).__name__}")
-    if not listed:
-        raise ValueError(f"{path} holds no problem that can be used" + (f": {left_out[0]}" if left_out else ""))
-    return as_problems(listed, mask_id, None, str(path)), left_out

@@ -42,42 +42,48 @@ class Preference:
 
     Attributes:
         weights: how much each benefit counts, by name, in all 1; none: the first benefit is the reward as it is.
+            Metrics that are not named have no part in it.
         kind: "weighted" or "tchebycheff", see `scalarize`; several benefits must then lie in [0, 1].
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)
     kind: str = "weighted"
 
+    def __post_init__(self) -> None:
+        check_one_of("kind", self.kind, ("weighted", "tchebycheff"))
+
+    def __str__(self) -> str:
+        """As `read` takes it; empty where it is the first benefit."""
+        listed = ",".join(f"{name}={weight:g}" for name, weight in self.weights.items())
+        return f"tchebycheff:{listed}" if self.kind == "tchebycheff" else listed
+
     def reward(self, scores: Tensor, metrics: Sequence[Metric]) -> Tensor:
         """[N] float64 reward of scores [N,J]."""
-        column = self._column(metrics)
-        if column is not None:
-            return scores[:, column].double()
-        return scalarize(scores, self._listed(metrics), self.kind).reward.double()
+        columns = self._columns(metrics)
+        if not self.weights:
+            return scores[:, columns[0]].double()
+        return scalarize(scores[:, columns], list(self.weights.values()), self.kind).reward.double()
 
     def range(self, metrics: Sequence[Metric]) -> tuple[float, float]:
         """The lowest and the highest reward there can be."""
-        column = self._column(metrics)
-        if column is not None:
-            return metrics[column].range
-        ends = torch.zeros(1, len(metrics))
-        return scalarize(ends, self._listed(metrics), self.kind).reward_range
+        columns = self._columns(metrics)
+        if not self.weights:
+            return metrics[columns[0]].range
+        return scalarize(torch.zeros(1, len(columns)), list(self.weights.values()), self.kind).reward_range
 
-    def _column(self, metrics: Sequence[Metric]) -> int | None:
-        """The one metric that is the reward, if it is one."""
-        if self.weights:
-            return None
-        return next(index for index, metric in enumerate(metrics) if metric.role == BENEFIT)
-
-    def _listed(self, metrics: Sequence[Metric]) -> list[float]:
-        """A weight for every metric."""
-        benefits = {metric.name: metric for metric in metrics if metric.role == BENEFIT}
+    def _columns(self, metrics: Sequence[Metric]) -> list[int]:
+        """The benefits that are weighed, or the first one."""
+        benefits = {metric.name: index for index, metric in enumerate(metrics) if metric.role == BENEFIT}
+        if not benefits:
+            names = ", ".join(metric.name for metric in metrics)
+            raise ValueError(f"metrics are {names}: none of them is a benefit that could be the reward")
         for name in self.weights:
             if name not in benefits:
                 raise ValueError(f"preference weighs {name!r}: expected benefits among {', '.join(benefits)}")
-            if benefits[name].range != (0.0, 1.0):
-                raise ValueError(f"benefit {name!r} has range {benefits[name].range}: expected (0, 1) to be weighed")
-        return [self.weights.get(metric.name, 0.0) for metric in metrics]
+            declared = metrics[benefits[name]].range
+            if declared != (0.0, 1.0):
+                raise ValueError(f"benefit {name!r} has range {declared}: expected (0, 1) to be weighed")
+        return [benefits[name] for name in self.weights] or list(benefits.values())[:1]
 
     @classmethod
     def read(cls, text: str) -> Preference:
@@ -92,7 +98,7 @@ class Preference:
                 mark = ""
             if not mark:
                 raise ValueError(f"preference is {text!r}: expected BENEFIT=WEIGHT, with commas") from None
-        return cls(weights, check_one_of("preference", kind or "weighted", ("weighted", "tchebycheff")))
+        return cls(weights, kind or "weighted")
 
 
 def checked_scores(scores: Tensor, answers: int, metrics: Sequence[Metric]) -> Tensor:

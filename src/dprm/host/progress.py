@@ -12,12 +12,13 @@ class Progress:
     """Shows how far a training is, its loss and its rate.
 
     Args:
-        title: shown first. stream: where to; a terminal gets a bar, if `rich` is installed.
+        title: shown first.
+        stream: where to; None: standard error. A terminal gets a bar, if `rich` is installed.
         quiet_for: least seconds between two plain lines.
     """
 
     def __init__(self, title: str, stream: TextIO | None = None, quiet_for: float = 5.0):
-        self.title, self.stream, self.quiet_for = title, stream or sys.stdout, quiet_for
+        self.title, self.stream, self.quiet_for = title, stream or sys.stderr, quiet_for
         self._bar: Any = None
         self._task: Any = None
         self._last = float("-inf")

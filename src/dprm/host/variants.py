@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import copy
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
-from torch import Tensor
 
 from dprm.host.finding import attribute
 from dprm.host.host import Host, Problems
+from dprm.host.judging import Judge
 from dprm.host.metrics import Metric, Preference
+from dprm.host.problem_files import nothing_left
+from dprm.order.noise import mix_rows
 
 Some = TypeVar("Some", bound=Host)
 # Of four equal parts of a file, which belong to a split.
@@ -22,47 +24,28 @@ def with_reward(host: Some, where: str, batched: bool = False) -> Some:
     """The same host, judged by the function that `package.module:name` or `path.py:name` names.
 
     Args:
-        where: a function (tokens [L], facts) → number in [0, 1]; with `batched`, (tokens [N,L], facts) → [N].
+        where: a function (tokens [L], facts) → number in [0, 1].
+        batched: it is one of (tokens [N,L], list of facts) → [N].
     """
     function = attribute(where)
     if not callable(function):
         raise ValueError(f"reward {where!r} is {type(function).__name__}: expected a function of (tokens, facts)")
     other = copy.copy(host)
     other.metrics, other.preference = (Metric("reward"),), Preference()
-    other.judge = _Judge(function, where, batched)  # type: ignore[method-assign]
+    other.judge = Judge(function, f"reward {where}", batched)  # type: ignore[method-assign]
     return other
 
 
-class _Judge:
-    """Calls a person's reward; an error in it names the problem."""
-
-    def __init__(self, function: Any, where: str, batched: bool):
-        self.function, self.where, self.batched = function, where, batched
-
-    def __call__(self, problems: Problems, tokens: Tensor) -> Tensor:
-        if self.batched:
-            return torch.as_tensor(self.function(tokens, list(problems.facts)))
-        rewards = []
-        for row, (answer, facts) in enumerate(zip(tokens, problems.facts)):
-            try:
-                rewards.append(float(self.function(answer, facts)))
-            except Exception as error:
-                said = f"{type(error).__name__}: {error}"
-                raise ValueError(
-                    f"reward {self.where} failed at row {row} (facts {str(facts)[:120]}): {said}"
-                ) from error
-        return torch.tensor(rewards)
-
-
 def with_problems(host: Some, path: Path) -> tuple[Some, list[str]]:
-    """The same host with the problems of a file, split by their key: half fit, a quarter each select and test.
+    """The same host with the problems of a file, split by their group: half fit, a quarter each select and test.
 
     Returns:
         the host, and one line for each problem that does not fit and is left out.
     """
     problems, left_out = host.read_problems(path)
     if not len(problems):
-        raise ValueError(f"{path} holds no problem that can be used" + (f": {left_out[0]}" if left_out else ""))
+        raise nothing_left(path, left_out)
+    problems.check(str(path))
     other = copy.copy(host)
     other.problems = _Filed(problems, path)  # type: ignore[method-assign]
     other.variant = path.name
@@ -78,7 +61,7 @@ class _Filed:
     def __call__(self, split: str, count: int, seed: int = 0) -> Problems:
         if split not in _PARTS:
             raise ValueError(f"split is {split!r}: problems of a file have {', '.join(_PARTS)}")
-        part = self.stock.groups.cpu() % 4
+        part = mix_rows(self.stock.groups.cpu(), 5) % 4
         rows = torch.isin(part, torch.tensor(_PARTS[split])).nonzero().flatten()
         if not len(rows):
             raise ValueError(f"{self.path} has too few problems: none of {len(self.stock)} belongs to {split}")

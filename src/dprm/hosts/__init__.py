@@ -17,8 +17,9 @@ from dprm.host.finding import find, installed
 from dprm.host.host import Host
 from dprm.train.denoiser import Denoiser
 from dprm.train.task import Task
+from dprm.train.trainings import Trainings
 
-__all__ = ["ENTRIES", "Entry", "load", "task_of"]
+__all__ = ["ENTRIES", "Entry", "load", "task_of", "trainings_of"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Entry:
     """What is known of a host without loading it.
 
     Attributes:
-        module: where its class `TheHost` is. weights: file of its small model. command: what makes that file.
+        module: where its TASK and its TRAININGS are. weights: file of its small model. command: what makes that file.
     """
 
     name: str
@@ -38,8 +39,21 @@ class Entry:
 
     @property
     def present(self) -> bool:
-        """Whether its weights are there."""
-        return committed.present(self.weights)
+        """Whether its weights are there, undamaged."""
+        return self.state == "here"
+
+    @property
+    def state(self) -> str:
+        """Of its weights: here, missing, or damaged."""
+        try:
+            self.checked_weights()
+        except committed.WeightsError:
+            return "damaged" if committed.present(self.weights) else "missing"
+        return "here"
+
+    def checked_weights(self) -> Path:
+        """The file of its weights; an error says how to get them."""
+        return committed.checked(self.weights, self.command)
 
 
 ENTRIES = {
@@ -91,9 +105,7 @@ def load(
         ValueError: unknown host, missing or damaged weights, nothing to compile; the message says what to do.
     """
     if name in ENTRIES:
-        entry = ENTRIES[name]
-        path = committed.checked(entry.weights, entry.command) if weights is None else Path(weights)
-        host: Host = importlib.import_module(entry.module).load(path, device)
+        host = task_of(name).load(ENTRIES[name].checked_weights() if weights is None else Path(weights), device)
     elif ":" in name or name in installed():
         if weights is not None:
             raise ValueError(f"weights is {str(weights)!r}: host {name!r} brings its own model")
@@ -107,6 +119,14 @@ def load(
             raise ValueError(f"host {name!r} has a model of its own that cannot be compiled: leave out --compile")
         model.compile()
     return host
+
+
+def trainings_of(name: str) -> Trainings:
+    """Which trainings of one of our hosts a study compares."""
+    if name not in ENTRIES:
+        raise ValueError(f"host is {name!r}: expected one of {', '.join(ENTRIES)}")
+    trainings: Trainings = importlib.import_module(ENTRIES[name].module).TRAININGS
+    return trainings
 
 
 def task_of(name: str) -> Task:

@@ -120,7 +120,7 @@ def check_decision(
             fail_at("confidence", confidence, wrong, "a probability lies in [0, 1], also where it is no candidate")
     if isinstance(progress, Tensor):
         check_shape("progress", progress, (rows,), "one number a row")
-        check_bounds("progress", progress, 0.0, 1.0, "expected a share in [0, 1]")
+        check_bounds("progress", progress, 0.0, 1.0, "expected a share in [0, 1], 1 where a row has nothing to reveal")
     elif not 0.0 <= progress <= 1.0:
         raise ValueError(f"progress is {progress}: expected a share in [0, 1]")
     if aux is not None:

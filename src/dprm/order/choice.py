@@ -158,6 +158,11 @@ class Choice:
         return self._decision.candidates
 
     @property
+    def rows(self) -> int:
+        """B."""
+        return len(self.candidates)
+
+    @property
     def budget(self) -> Tensor:
         """[B] int64, how many positions were asked for."""
         asked = self._decision.budget

@@ -40,6 +40,10 @@ _MODERATE = 40.0
 class Creditable(Protocol):
     """Anything that knows which cells were chosen in which row: a Choice, a decoding trace."""
 
+    @property
+    def rows(self) -> int:
+        """How many rows there were."""
+
     def events(self) -> tuple[Tensor, Tensor]:
         """row [n] and cell [n], one entry a decision."""
 
@@ -102,6 +106,7 @@ class Order:
         self.shrunken = bool(shrunken)
         self.forget = check_number("forget", forget, 0, 1)
         self.step = 0
+        self._automatic = baseline == "auto"
         self._stats: Stats | None = None
         self._delta: Stats | None = None
         self._fixed: Table | None = None
@@ -165,13 +170,13 @@ class Order:
         return top_m(decision)
 
     def _checked_table(self, table: Tensor | None, rows: int) -> Tensor | None:
-        if self.cells.tables == 1:
-            return None
         if table is None:
-            raise ValueError(f"this Order has {self.cells.tables} tables: expected table, the one of every row")
+            if self.cells.tables > 1:
+                raise ValueError(f"this Order has {self.cells.tables} tables: expected table, the one of every row")
+            return None
         check_shape("table", table, (rows,), "one table a row")
         check_integer("table", table)
-        check_bounds("table", table, 0, self.cells.tables - 1, f"this Order has {self.cells.tables} tables")
+        check_bounds("table", table, 0, self.cells.tables - 1, f"this Order has tables = {self.cells.tables}")
         return table
 
     def _tilt(self, device: torch.device, ramp: float) -> Tilt:
@@ -181,7 +186,8 @@ class Order:
         if tilt is None:
             table = self.table()
             gate = ramp * self.gate.readiness(table.support)
-            scale = 0.0 if self.head is None else float(gate.max()) * self.guidance * self.beta
+            says_nothing = self.head is None or not bool(self.head.weight.any())
+            scale = 0.0 if says_nothing else float(gate.max()) * self.guidance * self.beta
             bonus = gate * self.guidance * self.beta * table.value
             present = bonus != 0
             moderate = float(bonus.abs().max()) <= _MODERATE
@@ -219,7 +225,8 @@ class Order:
         Args:
             chosen: a Choice, several (one trajectory's steps), or the trace of `dprm.decode`.
             reward: [B] terminal rewards, inside `reward_range`.
-            group: [B] int, the prompt each row answers; all rows of a prompt must come in one call.
+            group: [B] int, the prompt each row answers; all rows of a prompt must come in one call. With the baseline
+                "auto" it is given always or never; with "global" and "none" it has no meaning.
 
         Raises:
             ValueError: naming the row. Nothing is changed by a failed call.
@@ -228,7 +235,7 @@ class Order:
             raise ValueError(
                 "this Order acts on a policy without statistics: it cannot learn on; make one with Order(…)"
             )
-        events = [chosen.events()] if hasattr(chosen, "events") else [each.events() for each in chosen]
+        credited: list[Any] = [chosen] if hasattr(chosen, "events") else list(chosen)
         reward = torch.as_tensor(reward).cpu()
         if reward.dim() != 1:
             raise ValueError(f"reward has shape {tuple(reward.shape)}: expected one terminal reward a row")
@@ -240,11 +247,11 @@ class Order:
             check_integer("group", group)
             rewards = centre(rewards, group.cpu(), self.reward_range)
         delta = evidence(self.cells, self.beta, self.reward_range, baseline)
-        for row, cell in events:
-            row = row.cpu()
-            if len(row) and int(row.max()) >= len(rewards):
-                raise ValueError(f"row {int(row.max())} was decided, but reward has only {len(rewards)} rows")
-            delta.add(cell, rewards[row])
+        for each in credited:
+            if each.rows != len(rewards):
+                raise ValueError(f"reward has {len(rewards)} rows: expected {each.rows}, one for every row decided")
+            row, cell = each.events()
+            delta.add(cell, rewards[row.cpu()])
         self._absorb(delta, self.forget)
         self._delta = delta if self._delta is None else self._delta + delta
         self.step += 1
@@ -254,6 +261,9 @@ class Order:
             return "global" if group is None else "prompt"
         if self.baseline == "prompt" and group is None:
             raise ValueError("baseline is 'prompt': observe needs group, the prompt of every row")
+        if self.baseline == "global" and self._automatic and group is not None:
+            remedy = "give it from the first observe on, or never, or make the Order with baseline='global'"
+            raise ValueError(f"group is given, but what this Order knows came without: {remedy}")
         return self.baseline
 
     def merge(self, delta: Stats) -> None:
@@ -329,6 +339,8 @@ class Order:
             signal: your function, if the policy was fitted with one (functions are not stored).
             expected: header fields that must fit, such as `beta=1.0` or `cells=(8, 16, 1)`; see `Policy.expect`.
         """
+        if not isinstance(policy, Policy):
+            raise TypeError(f"policy is {policy!r}: expected a dprm.Policy; a file is read by dprm.Policy.load(path)")
         policy.expect(**expected)
         own = resolve_signal(signal) if signal is not None else signal_from_spec(policy.signal)
         if own.spec() != policy.signal:

@@ -26,6 +26,8 @@ SCHEMA = 2
 _READ = (1, 2)
 _KIND = "dprm.policy"
 _PLAIN = ("beta", "guidance", "signal", "warm_signal", "baseline", "step", "rule", "shrunken", "forget", "notes")
+# Notes that say how to act: what a policy without values of its own asks of every prompt.
+_ACTING = ("local",)
 _HEADER = (*_PLAIN, "values", "cells", "tables", "reward_range", "gate", "shortlist")
 
 
@@ -107,8 +109,9 @@ class Policy:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all but the notes: two policies that act alike in every way have the same."""
-        return _digest({**self.header, "notes": {}}, self._tensors())
+        """SHA-256 of all but the notes for people: two policies that act alike in every way have the same."""
+        acting = {name: self.notes[name] for name in _ACTING if name in self.notes}
+        return _digest({**self.header, "notes": acting}, self._tensors())
 
     def _tensors(self) -> dict[str, Tensor]:
         if self.head is not None:

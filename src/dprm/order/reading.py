@@ -47,16 +47,18 @@ def read(logits: Tensor, tokens: Tensor | None = None, *, forbid: int | Sequence
     """Read logits once.
 
     With y = x − max x and Z = Σ eʸ: p(token) = e^{y_token}/Z, margin = (1 − second largest eʸ)/Z and
-    H = log Z − Σ eʸ y / Z. Shifting by the maximum first keeps small entropies accurate.
+    H = log Z − Σ eʸ y / Z. Shifting by the maximum first keeps small entropies accurate. `torch.softmax` sums Z in
+    another order: its probabilities are these to some units in the last place, not bit for bit. A host that ranks by
+    its own softmax to the last bit puts that into `Reading.confidence`.
 
     Args:
         logits: [B,L,V] of any floating type; read in float32. −inf is a probability of 0.
         tokens: [B,L] tokens the host has already drawn. Default: the most probable token, the first one at a tie.
-        forbid: tokens that are never revealed, such as the mask; their probability is 0.
+        forbid: tokens of the vocabulary that are never revealed, such as the mask; their probability is 0.
 
     Raises:
         ValueError: NaN or +inf, a position where every token is forbidden, or a token outside the vocabulary, naming
-            the place.
+            the place and the value.
     """
     if not isinstance(logits, Tensor) or logits.dim() != 3 or not logits.dtype.is_floating_point:
         got = f"{logits.dtype} {tuple(logits.shape)}" if isinstance(logits, Tensor) else type(logits).__name__
@@ -64,7 +66,7 @@ def read(logits: Tensor, tokens: Tensor | None = None, *, forbid: int | Sequence
     rows, length, vocabulary = logits.shape
     if vocabulary == 0:
         raise ValueError("logits has an empty vocabulary")
-    x = _without(logits.float(), _tokens(forbid), logits)
+    x = _without(logits.float(), _tokens(forbid, vocabulary), logits)
     best, argmax = x.max(dim=-1)
     y = x - best.unsqueeze(-1)
     e = y.exp()
@@ -90,16 +92,19 @@ def read(logits: Tensor, tokens: Tensor | None = None, *, forbid: int | Sequence
     return Reading(tokens, chosen, (1.0 - second) / total, entropy.clamp_(min=0.0), peak)
 
 
-def _tokens(forbid: int | Sequence[int] | None) -> list[int]:
+def _tokens(forbid: int | Sequence[int] | None, vocabulary: int) -> list[int]:
     """The forbidden tokens, in rising order."""
-    listed = [] if forbid is None else [forbid] if isinstance(forbid, int) else list(forbid)
-    return sorted({check_count("forbid", token, 0) for token in listed})
+    listed = [] if forbid is None else list(forbid) if isinstance(forbid, Sequence) else [forbid]
+    tokens = sorted({check_count("forbid", token, 0) for token in listed})
+    if tokens and tokens[-1] >= vocabulary:
+        remedy = "a token that the model does not give need not be forbidden"
+        raise ValueError(f"forbid is {tokens[-1]}: outside the vocabulary of {vocabulary}; {remedy}")
+    return tokens
 
 
 def _without(x: Tensor, tokens: list[int], logits: Tensor) -> Tensor:
     """Logits in which some tokens have no probability."""
     vocabulary = x.shape[-1]
-    tokens = [token for token in tokens if token < vocabulary]
     # The mask is the last token of most vocabularies: a view then does what a copy would.
     while tokens and tokens[-1] == vocabulary - 1 and vocabulary > 1:
         tokens.pop()

@@ -14,7 +14,7 @@ from dprm.report.parts import Figure, Section, Table
 
 def comparison(card: Card, colours: dict[str, str]) -> Section:
     """Means, differences and the whole table."""
-    means = [_point(name, arm.mean, arm.low, arm.high) for name, arm in card.arms.items()]
+    means = [_point(name, arm.mean, arm.low or arm.mean, arm.high or arm.mean) for name, arm in card.arms.items()]
     deltas = [
         _point(name, arm.delta or 0.0, arm.delta_low or 0.0, arm.delta_high or 0.0) for name, arm in card.arms.items()
     ]
@@ -22,16 +22,14 @@ def comparison(card: Card, colours: dict[str, str]) -> Section:
         intervals(means, colours, "mean reward", f"Mean reward with its 95 % interval, {card.count:,} problems.")
     ]
     if len(deltas) > 1:
-        caption = (
-            f"Paired difference to {card.reference}, with its 95 % interval: clear of the line where it is settled."
-        )
+        caption = f"Difference to {card.reference}, with its 95 % interval: clear of the line where it is settled."
         figures.append(intervals(deltas, colours, f"difference to {card.reference}", caption, zero=True))
     calls = [arm.nfe for arm in card.arms.values()]
     if max(calls) > EQUAL_CALLS * min(calls):
         figures.append(_costs(card, colours))
     return Section(
         "Comparison",
-        f"Every order decoded the same {card.count:,} problems of {card.split} with one model; differences are paired.",
+        f"Every order decoded the same {card.count:,} problems of {card.split} with one model; {_kind(card)}.",
         figures,
         [_table(card, colours)],
     )
@@ -77,10 +75,15 @@ def _point(name: str, estimate: float, low: float, high: float) -> dict[str, Any
     return {"order": name, "estimate": estimate, "low": low, "high": high}
 
 
+def _kind(card: Card) -> str:
+    return "differences are paired" if card.paired else "samples are of the order, and independent"
+
+
 def _table(card: Card, colours: dict[str, str]) -> Table:
+    metrics = [metric.name for metric in card.metrics if metric.name != "reward"]
     columns = [
         "order",
-        "solved",
+        *metrics,
         "reward",
         f"difference to {card.reference}",
         "calls",
@@ -88,16 +91,16 @@ def _table(card: Card, colours: dict[str, str]) -> Table:
         "in ready cells",
         "gate",
     ]
-    rows = [_row(name, arm) for name, arm in card.arms.items()]
+    rows = [_row(name, arm, metrics) for name, arm in card.arms.items()]
     return Table("Every order", columns, rows, colours, folded=False)
 
 
-def _row(name: str, arm: Arm) -> list[str]:
+def _row(name: str, arm: Arm, metrics: list[str]) -> list[str]:
     difference = "–" if arm.delta is None else f"{arm.delta:+.3f} [{arm.delta_low:+.3f}, {arm.delta_high:+.3f}]"
     learned = arm.policy is not None
     return [
         name,
-        f"{arm.solved:.1%}",
+        *(f"{arm.metrics[metric].mean:.3f}" if metric in arm.metrics else "–" for metric in metrics),
         f"{arm.mean:.3f}",
         difference,
         f"{arm.nfe:.1f}",

@@ -44,10 +44,9 @@ def _asked(policy: Policy) -> Section:
 
 def _weights(head: Head, count: int = 24) -> Section:
     rows = [[name, f"{100 * weight:+.2f}"] for name, weight in head.strongest(count)]
-    said = "" if head.network is None else " Its network is not shown."
     lead = (
         f"A head taught by {head.support:,} comparisons: its value is a weighted sum of features of the order of 1. "
-        f"+ is promoted, − is held back; a shift such as −1 is the neighbour on that side.{said}"
+        f"+ is promoted, − is held back; a shift such as −1 is the neighbour on that side."
     )
     table = Table("Weights", ["feature", "100 × weight"], rows, folded=False)
     return Section("What the head has learned", lead, [], [table])

@@ -70,7 +70,7 @@ def _of_card(name: str, card: Card, colours: dict[str, str]) -> Article:
         "problems": f"{card.count:,} of {card.split}",
         "positions a step": card.budget,
         "reference": card.reference,
-        "seed": str(card.seed),
+        "seed": ", ".join(map(str, card.seeds)),
     }
     provenance = {
         "command": card.command,

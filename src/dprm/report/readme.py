@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
 from dprm.evaluate.card import Arm, Card
-from dprm.evaluate.study import KIND, Study
+from dprm.evaluate.cards import cards_in, studies_in
+from dprm.evaluate.study import Study
 from dprm.fit.cost import Cost
 from dprm.report.fits import fitted_arms, paths_of
 
@@ -29,7 +29,7 @@ def table(cards: dict[str, Card]) -> str:
             continue
         for order, arm in card.arms.items():
             posed = f"{card.count:,} {card.split}"
-            cells = [_link(name, card), card.budget, posed, order, f"{arm.solved:.1%}", *_gain(card, arm)]
+            cells = [_link(name, card), card.budget, posed, order, _solved(arm), *_gain(card, arm)]
             lines.append(f"| {' | '.join([*cells, f'{arm.nfe:.0f}'])} |")
     return "\n".join(lines)
 
@@ -44,7 +44,7 @@ def fit_table(cards: dict[str, Card]) -> str:
                 posed, cost = f"{card.count:,} {card.split}", Cost.of_notes(arm.fit)
                 spent = f"{paths_of(arm):,}", f"{cost.rejoined:,}" if cost.rejoined else ""
                 cells = [_link(name, card), card.budget, posed, arm.fit["estimator"], *spent, f"{arm.guidance:g}"]
-                lines.append(f"| {' | '.join([*cells, f'{arm.solved:.1%}', *_gain(card, arm)])} |")
+                lines.append(f"| {' | '.join([*cells, _solved(arm), *_gain(card, arm)])} |")
     return "\n".join(lines)
 
 
@@ -53,8 +53,12 @@ def _compares_fits(card: Card) -> bool:
 
 
 def _link(name: str, card: Card) -> str:
-    difficulty = card.notes.get("difficulty")
-    return f"[{card.host}{'' if difficulty is None else f', {difficulty}'}](results/{name})"
+    return f"[{card.host}{f', {card.variant}' if card.variant else ''}](results/{name})"
+
+
+def _solved(arm: Arm) -> str:
+    """The share solved; the mean reward where nothing is."""
+    return f"{arm.mean:.3f}" if arm.solved is None else f"{arm.solved:.1%}"
 
 
 def _gain(card: Card, arm: Arm) -> tuple[str, str]:
@@ -85,25 +89,6 @@ def study_table(studies: dict[str, Study]) -> str:
                 ]
                 lines.append(f"| {link} | {posed} | {arm} masks | {order} | {', '.join(solved)} |")
     return "\n".join(lines)
-
-
-def cards_in(folder: Path) -> dict[str, Card]:
-    """The comparisons among the files of a folder, by file name."""
-    return {
-        name: Card.load(folder / name)
-        for name, data in _files(folder).items()
-        if "arms" in data and data.get("kind") != KIND
-    }
-
-
-def studies_in(folder: Path) -> dict[str, Study]:
-    """The studies among the files of a folder, by file name."""
-    return {name: Study.load(folder / name) for name, data in _files(folder).items() if data.get("kind") == KIND}
-
-
-def _files(folder: Path) -> dict[str, dict[str, object]]:
-    found = {path.name: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
-    return {name: data for name, data in found.items() if isinstance(data, dict)}
 
 
 def main(root: Path, check: bool) -> int:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dprm.evaluate import card, study
 from dprm.evaluate.card import Card
-from dprm.evaluate.study import KIND, Study
+from dprm.evaluate.cards import kind_of
+from dprm.evaluate.study import Study
 from dprm.order import Policy
 from dprm.order.files import read_tensors
 from dprm.report.visible import all_visible, visible
@@ -42,13 +44,14 @@ def _card(path: Path) -> Card | Study:
         data = json.loads(path.read_text())
     except ValueError as error:
         raise ValueError(f"{path} is not JSON: {error}") from error
-    if data.get("kind") == KIND:
-        study: Study = all_visible(Study.load(path))
-        return study
-    if "arms" not in data:
+    kind = kind_of(data)
+    if kind == study.KIND:
+        trainings: Study = all_visible(Study.load(path))
+        return trainings
+    if kind != card.KIND:
         raise ValueError(f"{path} is neither a comparison (`dprm compare --out`) nor a study (`dprm study --out`)")
-    card: Card = all_visible(Card.load(path))
-    return card
+    comparison: Card = all_visible(Card.load(path))
+    return comparison
 
 
 def _learned(path: Path) -> Learned:

@@ -18,9 +18,9 @@ ForcedPolicy = Callable[[State], Policy]
 
 
 def clean_sequences(chain: Chain) -> list[tuple[State, float]]:
-    """The pairs (o, p(o)) of the joint."""
+    """The pairs (o, p(o)) of the joint with p(o) > 0."""
     assert chain.joint is not None
-    return [(o, float(p)) for o, p in np.ndenumerate(chain.joint)]
+    return [(o, float(p)) for o, p in np.ndenumerate(chain.joint) if p > 0]
 
 
 def blind(policy: Policy) -> ForcedPolicy:

@@ -14,7 +14,7 @@ from dprm.theory.chain import Candidate, Chain, Policy, State
 from dprm.theory.laws import soft_bon_law
 
 Cell = tuple[Hashable, ...]
-Context = Callable[[State, int], Hashable]
+Context = Callable[[Chain, State, int], Hashable]
 
 
 class BucketTable:
@@ -23,7 +23,7 @@ class BucketTable:
     Args:
         beta: β of the exponent; must be the chain's.
         phases, bins: P and B of the cell (min(P−1, ⌊P·progress⌋), min(B−1, ⌊B·ψ_i⌋)).
-        context: optional callable (canvas, position) -> hashable, a third coordinate of the cell.
+        context: optional callable (chain, canvas, position) -> hashable, a third coordinate of the cell.
         ready: N_ready of the gate η = min(N/N_ready, 1); 0 trusts every non-empty cell.
     """
 
@@ -39,7 +39,7 @@ class BucketTable:
         progress = 1.0 - len(chain.masked(state)) / chain.length
         phase = min(self.phases - 1, int(self.phases * progress))
         level = min(self.bins - 1, int(self.bins * float(chain.psi(state)[position])))
-        return (phase, level) if self.context is None else (phase, level, self.context(state, position))
+        return (phase, level) if self.context is None else (phase, level, self.context(chain, state, position))
 
     def add(self, cell: Cell, moment: float, weight: float = 1.0) -> None:
         """Credit `weight` events whose mean of exp(βR) is `moment`."""

@@ -14,7 +14,9 @@ from dprm.theory.laws import soft_bon_law
 from dprm.theory.statement import Outcome, at_least, at_most, statement
 from dprm.theory.tracking import DELTA
 
-B, GAMMA, TARGET = 1.0, 0.2, 1e-3
+B, C, GAMMA, TARGET = 1.0, 1.0, 0.2, 1e-3
+PROMISED = float(1 / (1 + np.exp(-C)))
+"""The residual mass under the gap condition with c = C."""
 
 
 def gibbs_mass(scores: np.ndarray, members: np.ndarray) -> float:
@@ -77,20 +79,19 @@ def dprm_mass(h: float, beta: float, epsilon: float) -> float:
     unnamed="equality; beta grows with h",
 )
 def separation(seed: int, quick: bool) -> Outcome:
-    """γ = .2, c = 1, score error ε = .5, β at the paper's condition; E K checked against simulated updates."""
+    """Score error ε = .5, β at the paper's condition; E K checked against simulated updates."""
     rng = np.random.default_rng(seed)
-    levels, c, epsilon = range(1, 9), 1.0, 0.5
+    levels, epsilon = range(1, 9), 0.5
     conf = np.array([updates_needed(np.exp(-B * h)) for h in levels])
-    dprm = np.array([updates_needed(dprm_mass(h, 2 * B * h + c + 2 * epsilon, epsilon)) for h in levels])
+    dprm = np.array([updates_needed(dprm_mass(h, 2 * B * h + C + 2 * epsilon, epsilon)) for h in levels])
     slope = float(np.polyfit(levels[2:], np.log(conf[2:]), 1)[0])
     hits = rng.binomial(200, np.exp(-B * 3), size=20_000)
     simulated, predicted = float(np.mean((1 - GAMMA) ** hits)), float((1 - GAMMA * np.exp(-B * 3)) ** 200)
-    promised = 1 / (1 + np.exp(-c))
-    ceiling = np.ceil(np.log(1 / TARGET) / (GAMMA * promised))
+    ceiling = np.ceil(np.log(1 / TARGET) / (GAMMA * PROMISED))
     # At the smaller condition β = bh + c + 2ε the mass is still a constant; log(1−e^{−bh}) is the slack of h = 1.
-    lean = min(dprm_mass(h, B * h + c + 2 * epsilon, epsilon) for h in levels)
+    lean = min(dprm_mass(h, B * h + C + 2 * epsilon, epsilon) for h in levels)
     note = f"T_conf {conf[0]:.0f} to {conf[-1]:.0f}, T_DPRM {dprm.min():.0f} to {dprm.max():.0f} for h = 1 to 8"
-    sound = bool(dprm.max() <= ceiling) and lean >= promised and abs(simulated / predicted - 1) < 0.05
+    sound = bool(dprm.max() <= ceiling) and lean >= PROMISED and abs(simulated / predicted - 1) < 0.05
     return at_least(slope, 0.95 * B, f"{note}; smallest mass at β = bh+c+2ε: {lean:.3f}", sound)
 
 
@@ -112,14 +113,14 @@ def beta(seed: int, quick: bool) -> Outcome:
 )
 def shortlist(seed: int, quick: bool) -> Outcome:
     """Two groups suffice, as values are constant on each; the score error is 0, so 1/(1+e^{−c}) is promised."""
-    c, masses = 1.0, {}
+    masses = {}
     for h in (2, 4, 8):
         share = float(np.exp(-B * h))
-        law = soft_bon_law(np.array([share, 1 - share]), np.array([np.exp(2 * B * h + c), 1.0]), 64)
+        law = soft_bon_law(np.array([share, 1 - share]), np.array([np.exp(2 * B * h + C), 1.0]), 64)
         masses[h] = float(law[0])
-    promised, limit = 1 / (1 + np.exp(-c)), 64 * float(np.exp(-B * 8))
-    note = f"promised {promised:.3f}; " + "; ".join(f"h={h}: {mass:.3f}" for h, mass in masses.items())
-    return at_most(masses[8], limit, note, limit < promised)
+    limit = 64 * float(np.exp(-B * 8))
+    note = f"promised {PROMISED:.3f}; " + "; ".join(f"h={h}: {mass:.3f}" for h, mass in masses.items())
+    return at_most(masses[8], limit, note, limit < PROMISED)
 
 
 @statement(
@@ -140,7 +141,7 @@ def shared_parameters(seed: int, quick: bool) -> Outcome:
 )
 def value_cost(seed: int, quick: bool) -> Outcome:
     """β·rad < Δ/2 with v̂ = 0, μ̲ = 1 and one bucket, the cheapest case; a sharper estimator might need fewer."""
-    costs = {h: [events_needed(h, k * B * h + 1.0) / updates_needed(np.exp(-B * h)) for k in (2, 1)] for h in (2, 4, 8)}
+    costs = {h: [events_needed(h, k * B * h + C) / updates_needed(np.exp(-B * h)) for k in (2, 1)] for h in (2, 4, 8)}
     note = "; ".join(f"h={h}: {paper:.2g} (β = bh+c: {lean:.2g})" for h, (paper, lean) in costs.items())
     return at_least(costs[8][0], 1.0, note)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dprm.theory.bucket import BucketTable
+from dprm.theory.bucket import BucketTable, Context
 from dprm.theory.chain import Chain
 from dprm.theory.examples import aliased_pair, null_control, random_chain
 from dprm.theory.examples import myopic as myopic_chain
@@ -67,27 +67,20 @@ def myopic(seed: int, quick: bool) -> Outcome:
 )
 def aliased(seed: int, quick: bool) -> Outcome:
     """Infinite data under q0 from both prompts, one table, hard rule."""
-    scores = {kind: aliased_score(kind) for kind in ("phase and bin", "position", "prompt")}
-    confidence = float(np.mean([chain.expected_reward(chain.confidence) for chain in aliased_pair()]))
+    pair, scores = aliased_pair(), {}
+    contexts: dict[str, Context] = {
+        "phase and bin": lambda chain, state, position: None,
+        "position": lambda chain, state, position: position,
+        "prompt": lambda chain, state, position: pair.index(chain),
+    }
+    for kind, context in contexts.items():
+        table = BucketTable(1.0, context=context)
+        for chain in pair:
+            table.fit(chain, chain.q0)
+        scores[kind] = float(np.mean([chain.expected_reward(table.hard(chain)) for chain in pair]))
+    confidence = float(np.mean([chain.expected_reward(chain.confidence) for chain in pair]))
     note = f"confidence {confidence:.2f}; " + "; ".join(f"{k} {v:.2f}" for k, v in scores.items())
     return at_least(scores["prompt"] - max(scores["phase and bin"], scores["position"], confidence), 0.5 - 1e-9, note)
-
-
-def aliased_score(kind: str) -> float:
-    """Mean E[R] over the aliased pair with cells of a kind."""
-    pair, table = aliased_pair(), BucketTable(1.0)
-
-    def show(prompt: int) -> None:
-        table.context = lambda state, position: {"phase and bin": 0, "position": position, "prompt": prompt}[kind]
-
-    for prompt, chain in enumerate(pair):
-        show(prompt)
-        table.fit(chain, chain.q0)
-    rewards = []
-    for prompt, chain in enumerate(pair):
-        show(prompt)
-        rewards.append(chain.expected_reward(table.hard(chain)))
-    return float(np.mean(rewards))
 
 
 @statement(

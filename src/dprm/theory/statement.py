@@ -35,21 +35,21 @@ TOPICS = (
 class Outcome:
     """The numbers of one experiment."""
 
-    bound: float  # what the claim promises
     measured: float  # what was computed; the worst case where several numbers were
+    relation: str  # "<=" or ">="
+    bound: float  # what the claim promises
     holds: bool  # whether `measured` stands in `relation` to `bound`, and the experiment's side condition was met
     note: str = ""  # the other numbers worth knowing, in one line
-    relation: str = "<="  # or ">="
 
 
 def at_most(measured: float, bound: float, note: str = "", side_condition: bool = True) -> Outcome:
     """measured <= bound, and the side condition."""
-    return Outcome(float(bound), float(measured), bool(measured <= bound and side_condition), note, "<=")
+    return Outcome(float(measured), "<=", float(bound), bool(measured <= bound and side_condition), note)
 
 
 def at_least(measured: float, bound: float, note: str = "", side_condition: bool = True) -> Outcome:
     """measured >= bound, and the side condition."""
-    return Outcome(float(bound), float(measured), bool(measured >= bound and side_condition), note, ">=")
+    return Outcome(float(measured), ">=", float(bound), bool(measured >= bound and side_condition), note)
 
 
 @dataclass(frozen=True)

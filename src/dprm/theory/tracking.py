@@ -30,20 +30,19 @@ def radius(variance: np.ndarray, count: np.ndarray | float, beta: float, log_ter
     return np.asarray(np.sqrt(2 * variance * log_term / count) + 3 * np.expm1(beta) * log_term / count)
 
 
-def mean_coverage(seed: int, trials: int, copies: int = 1, reward: bool = False, shrink: float = 1.0) -> float:
+def mean_coverage(seed: int, trials: int, copies: int = 1, reward: bool = False) -> float:
     """Smallest share of trials, over laws, β and N, in which the radius covers the error.
 
     Args:
         copies: how many times each independent reward is credited (N counts the copies).
         reward: compare R̂ with R̄ through the log step instead of μ̂ with μ.
-        shrink: factor on the radius; below 1 the statement should break.
     """
     rng = np.random.default_rng(seed)
     worst = 1.0
     for (support, probability), beta, independent in product(REWARD_LAWS, (0.5, 2.0, 4.0), (16, 256)):
         Y = np.exp(beta * rng.choice(support, size=(trials, independent), p=probability))
         mu, estimate = float(probability @ np.exp(beta * support)), Y.mean(1)
-        rad = shrink * radius(Y.var(1), copies * independent, beta, np.log(3 / DELTA))
+        rad = radius(Y.var(1), copies * independent, beta, np.log(3 / DELTA))
         if reward:
             error, rad = np.abs(np.log(estimate / mu)) / beta, rad / (beta * np.minimum(mu, estimate))
         else:
@@ -99,7 +98,7 @@ def repeated_events(seed: int, quick: bool) -> Outcome:
     return at_most(coverage, 1 - DELTA - 0.05, "the lemma names independence; the algorithm does not provide it")
 
 
-def drift_coverage(seed: int, trials: int, beta: float, horizon: int = 400, shrink: float = 1.0) -> float:
+def drift_coverage(seed: int, trials: int, beta: float, horizon: int = 400) -> float:
     """Share of runs in which (rad + D(t)) / (β min(1, μ̂)) covers |R̂_t − R̄_t| at every t ≤ T, one event per step.
 
     Rewards are Bernoulli with a success probability that swings between .1 and .9; R̄_t is the current value.
@@ -114,7 +113,7 @@ def drift_coverage(seed: int, trials: int, beta: float, horizon: int = 400, shri
     variance = np.maximum(np.cumsum(Y**2, 1) / steps - estimate**2, 0.0)
     rad = radius(variance, steps, beta, np.log(3 * horizon**2 / DELTA))
     error = np.abs(np.log(estimate / mu)) / beta
-    return float(np.mean(np.all(error <= shrink * (rad + drift) / (beta * np.minimum(1.0, estimate)), axis=1)))
+    return float(np.mean(np.all(error <= (rad + drift) / (beta * np.minimum(1.0, estimate)), axis=1)))
 
 
 @statement(

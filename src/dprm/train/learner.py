@@ -1,4 +1,4 @@
-"""Orders that learn while a model is trained: how they begin, what a checkpoint keeps of them, how they are deployed."""
+"""Orders that learn while a model is trained: how they begin, what a checkpoint keeps, how they are deployed."""
 
 from __future__ import annotations
 
@@ -60,6 +60,12 @@ def deployed(order: Order, gate: Gate | None = None, **notes: str) -> Policy:
     return replace(policy, gate=gate, step=max(policy.step, math.ceil(gate.switch)))
 
 
+def check_fresh(order: Order) -> None:
+    """Raise if an order that will learn has learned already: what a checkpoint keeps of it would count twice."""
+    if order.stats is not None:
+        raise ValueError("order has observed rewards already: every training begins with an empty one")
+
+
 def evidence_of(order: Order) -> dict[str, Tensor]:
     """What a checkpoint keeps of an order that learns."""
     stats = order.stats
@@ -69,7 +75,9 @@ def evidence_of(order: Order) -> dict[str, Tensor]:
 def restore_evidence(order: Order, state: dict[str, Tensor]) -> None:
     """Give a fresh order what `evidence_of` kept."""
     if "moments" in state:
-        stats = evidence(order.cells, order.beta, order.reward_range, "prompt")
+        # `auto` is settled by the first observation, and training has groups.
+        baseline = "prompt" if order.baseline == "auto" else order.baseline
+        stats = evidence(order.cells, order.beta, order.reward_range, baseline)
         stats.moments = state["moments"].cpu()
         order.merge(stats)
         order.step = int(state["lessons"])

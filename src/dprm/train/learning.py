@@ -13,11 +13,12 @@ import torch
 from torch import Tensor
 
 from dprm.host.host import Host, Problems
+from dprm.host.identity import spec
 from dprm.host.rollout import Decode
 from dprm.order import Order
 from dprm.order.noise import mix
 from dprm.train.denoiser import Denoiser
-from dprm.train.learner import evidence_of, restore_evidence
+from dprm.train.learner import check_fresh, evidence_of, restore_evidence
 from dprm.train.masks import Data
 from dprm.train.pool import ProgressivePool
 from dprm.train.transformer import Transformer
@@ -46,6 +47,7 @@ class LearningPool(ProgressivePool):
         samples: int = 8,
         every: int = 100,
     ):
+        check_fresh(order)
         state_of = host.decoding.state_of if order.cells.aux > 1 else None
         super().__init__(data, rows, order, phases, seed, device, state_of)
         self.host, self.prompts, self.samples, self.every = host, prompts, samples, every
@@ -53,7 +55,8 @@ class LearningPool(ProgressivePool):
 
     def spec(self) -> dict[str, Any]:
         lessons = {"prompts": self.prompts, "samples": self.samples, "every": self.every}
-        return {**super().spec(), "name": "learning", "host": self.host.name, **lessons}
+        whom = {"host": self.host.name, "decoding": spec(self.host.decoding), "preference": spec(self.host.preference)}
+        return {**super().spec(), "name": "learning", **whom, **lessons}
 
     def lesson(self, step: int, average: Transformer) -> dict[str, float]:
         """Every so often decode and observe; the mean reward."""

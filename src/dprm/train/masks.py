@@ -14,6 +14,7 @@ from torch import Tensor
 
 from dprm.data.draws import Draws
 from dprm.host.identity import word
+from dprm.order import Order
 from dprm.train.transformer import Transformer
 
 
@@ -102,3 +103,9 @@ class RandomMasks(MaskLaw):
 def data_word(data: Data) -> str:
     """A digest that tells data apart: of its first sequences."""
     return word(*data.batch(0, 4))
+
+
+def order_spec(order: Order) -> dict[str, Any]:
+    """Plain data that says what an order would do now."""
+    policy = order.policy()
+    return {**policy.header, "digest": policy.digest, "explore": order.explore}

@@ -22,9 +22,10 @@ from torch import Tensor
 
 from dprm.data.draws import Draws
 from dprm.decode.decoding import StateOf
+from dprm.host.identity import spec
 from dprm.order import Order, read
 from dprm.order.noise import mix
-from dprm.train.masks import Canvases, Data, MaskLaw, data_word, hide
+from dprm.train.masks import Canvases, Data, MaskLaw, data_word, hide, order_spec
 
 
 class ProgressivePool(MaskLaw):
@@ -51,21 +52,25 @@ class ProgressivePool(MaskLaw):
             raise ValueError(f"phases is {phases}: expected 1 … rows, and rows is {rows}")
         self.data, self.rows, self.order, self.phases = data, rows, order, phases
         self.seed, self.device, self.state_of = seed, device, state_of
-        self._first_order = order.policy().digest
+        self._first_order = order_spec(order)
         self._row = torch.arange(rows, device=device)
         self._clean: Tensor | None = None
         self._noisy = self._answer = torch.empty(0)
 
     def spec(self) -> dict[str, Any]:
         sizes = {"rows": self.rows, "phases": self.phases, "seed": self.seed}
-        return {"name": "progressive", "order": self._first_order, **sizes, "data": data_word(self.data)}
+        how = {"order": self._first_order, "state of": spec(self.state_of)}
+        return {"name": "progressive", **how, **sizes, "data": data_word(self.data)}
 
     def canvases(self, step: int) -> Canvases:
         if self._clean is None:
-            self._fill(step)
+            # Copies, because rows are replaced in place and data may share memory between rows.
+            self._clean, self._noisy, self._answer = (part.clone() for part in self._fresh(step, self.phase(step)))
         else:
-            self._replace(step, slice(-step % self.phases, None, self.phases))
-        assert self._clean is not None
+            # In place: only the last step's loss needed the old rows, and it is done.
+            rows = slice(-step % self.phases, None, self.phases)
+            fresh = self._fresh(step, self.phase(step)[rows])
+            self._clean[rows], self._noisy[rows], self._answer[rows] = fresh
         return Canvases(self._clean, self._noisy, self._noisy == self.data.mask_id)
 
     @torch.no_grad()
@@ -106,20 +111,9 @@ class ProgressivePool(MaskLaw):
         """ρ ~ U[j/K, (j+1)/K) for rows in phase j."""
         return (phase + draws.uniform(len(phase))) / self.phases
 
-    def _fill(self, step: int) -> None:
-        """All rows fresh, each at its own phase; what is shown is random."""
-        clean, answer = self.data.batch(step, self.rows)
-        draws = Draws("fresh rows", self.seed, step, device=self.device)
-        fresh = hide(clean, answer, self._ratio(self.phase(step), draws), self.data.mask_id, draws)
-        # Copies, because rows are replaced in place and data may share memory between rows.
-        self._clean, self._noisy, self._answer = clean.clone(), fresh.noisy, answer.clone()
-
-    def _replace(self, step: int, rows: slice) -> None:
-        """Fresh sequences for the rows that are in phase 0 at this step."""
-        assert self._clean is not None
-        phase = self.phase(step)[rows]
+    def _fresh(self, step: int, phase: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Clean, noisy and answer of fresh sequences in these phases; what is shown is random."""
         clean, answer = self.data.batch(step, len(phase))
         draws = Draws("fresh rows", self.seed, step, device=self.device)
-        fresh = hide(clean, answer, self._ratio(phase, draws), self.data.mask_id, draws)
-        # In place: only the last step's loss needed the old rows, and it is done.
-        self._clean[rows], self._noisy[rows], self._answer[rows] = clean, fresh.noisy, answer
+        shown = hide(clean, answer, self._ratio(phase, draws), self.data.mask_id, draws)
+        return clean, shown.noisy, answer

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import torch
 
+from dprm.order.checks import check_count, check_number
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -44,10 +46,10 @@ class Recipe:
     def __post_init__(self) -> None:
         if (self.steps is None) == (self.minutes is None):
             raise ValueError(f"steps is {self.steps} and minutes is {self.minutes}: expected exactly one of them")
-        for name in ("rows", "steps", "minutes", "rate", "warm", "clip", "log_every"):
-            value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise ValueError(f"{name} is {value}: expected a positive number")
+        for name in ("rows", "warm", "evaluations", "log_every", *(["steps"] if self.minutes is None else [])):
+            check_count(name, getattr(self, name), 1)
+        for name in ("rate", "clip", *(["minutes"] if self.steps is None else [])):
+            check_number(name, getattr(self, name), 0, open_low=True)
 
     def rate_at(self, step: int, steps: int | None) -> float:
         """Linear warm-up to the peak, then half a cosine to 0 at `steps`, which is not needed during the warm-up."""
@@ -86,9 +88,7 @@ class Stopwatch:
         return time.monotonic() - self._start
 
     def steps(self, step: int) -> int | None:
-        """The number of steps in all, known from the end of the warm-up on; called before every step until then."""
-        if self.recipe.steps is not None:
-            return self.recipe.steps
+        """The number of steps that fit, known from the end of the warm-up on; called before every step until then."""
         self._asked += 1
         if self._mark is None:
             if self._asked > min(self.SETTLED, self.recipe.warm // 2):

@@ -31,12 +31,12 @@ from dprm.host.host import Host, Problems
 from dprm.host.identity import spec
 from dprm.host.rollout import Decode
 from dprm.order import Order
-from dprm.order.checks import check_count
+from dprm.order.checks import check_count, check_number
 from dprm.order.noise import mix
 from dprm.train import checkpoint
 from dprm.train.denoiser import Denoiser
-from dprm.train.learner import evidence_of, restore_evidence
-from dprm.train.masks import Canvases, MaskLaw
+from dprm.train.learner import check_fresh, evidence_of, restore_evidence
+from dprm.train.masks import Canvases, MaskLaw, order_spec
 from dprm.train.objective import likelihood_bound, log_ratio
 from dprm.train.transformer import Transformer
 
@@ -127,16 +127,20 @@ class Rollouts(MaskLaw):
     ):
         if len(problems) < plan.prompts:
             raise ValueError(f"prompts is {plan.prompts}: expected at most {len(problems)}, as many as problems")
+        # Of answers that are all alike none is better than the others of its prompt.
+        check_number("temperature", host.decoding.temperature, 0, open_low=True)
+        if order.explore:
+            check_fresh(order)
         self.present, self.reference = Denoiser(model), Denoiser(copy.deepcopy(model).requires_grad_(False))
         self.host, self.problems, self.order, self.plan, self.shuffled = host, problems, order, plan, shuffled
         self.facts: dict[str, float] = {}
-        self._first_order = order.policy().digest
+        self._first_order = order_spec(order)
         self._tokens = self._steps = self._reward = self._log_rnd = torch.empty(0)
 
     def spec(self) -> dict[str, Any]:
-        whom = {"host": self.host.name, "decoding": spec(self.host.decoding), "problems": self.problems.digest}
+        whom = {"host": self.host.name, "decoding": spec(self.host.decoding), "preference": spec(self.host.preference)}
         how = {"order": self._first_order, "shuffled": self.shuffled, "plan": asdict(self.plan)}
-        return {"name": "rollouts", **whom, **how}
+        return {"name": "rollouts", **whom, "problems": self.problems.digest, **how}
 
     def canvases(self, step: int) -> RolloutCanvases:
         """[R·N,L] canvases of this update; every U-th begins with new rollouts."""
@@ -207,7 +211,7 @@ class Rollouts(MaskLaw):
         state = {"tokens": self._tokens, "steps": self._steps, "reward": self._reward, "log_rnd": self._log_rnd}
         if self.plan.sync:
             state |= checkpoint.with_prefix("reference", self.reference.model.state_dict())
-        return state | evidence_of(self.order)
+        return state | (evidence_of(self.order) if self.order.explore else {})
 
     def restore(self, state: dict[str, Tensor]) -> None:
         """Go on from `state`, with an order that has not observed anything yet."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from dprm.host.decoded import decoded
 from dprm.host.host import Host, Problems
 from dprm.host.rollout import Decode
 from dprm.order import Gate, Order
+from dprm.order.checks import check_count, check_one_of
 from dprm.train.denoiser import save_weights
 from dprm.train.learner import deployed, learner
 from dprm.train.learning import LearningPool
@@ -22,11 +24,8 @@ from dprm.train.task import Task, successes
 from dprm.train.training import Training
 from dprm.train.transformer import Transformer
 
-LAWS = {
-    "random": "uniform random masks",
-    "confidence": "masks along confidence order (PUMA)",
-    "dprm": "masks along an order that learns from terminal rewards",
-}
+# Uniform random masks; masks along confidence order (PUMA); masks along an order that learns from terminal rewards.
+LAWS = ("random", "confidence", "dprm")
 # Of the learning law, in lessons; and of what it learned, when it decodes.
 TRAINING_GATE, DECODING_GATE = Gate(4, 16, 64), Gate(0, 16, 16)
 
@@ -53,34 +52,42 @@ def train(
         work: checkpoints, log and prepared data; a training that was killed goes on from there.
         width, depth: of the model; None: the host's own.
         problems: held-out problems of an evaluation. every: steps between two lessons of a law that learns.
+
+    Raises:
+        ValueError: before any work, where something cannot be as asked: law, sizes, device, a file that cannot be
+            written, a folder that holds another training.
     """
-    if law not in LAWS:
-        raise ValueError(f"law is {law!r}: expected one of {', '.join(LAWS)}")
-    device = torch.device(device)
-    data = task.data(recipe.seed, device, work)
+    check_one_of("law", law, LAWS)
+    check_count("problems", problems, 1)
+    check_count("every", every, 1)
+    device = _usable(device)
+    if out.is_dir() or out.suffix == ".dprm":
+        raise ValueError(f"out is {out}: expected a file for weights, such as model.safetensors")
+    _check_writable("out", out.parent)
+    _check_writable("work", work)
     model = Transformer(task.shaped(width, depth), recipe.seed).to(device)
     host = task.wrap(model, device)
-    shared = {"phases": task.phases, "seed": recipe.seed, "device": device}
-    masks: MaskLaw = RandomMasks(data, recipe.rows, recipe.seed, device)
+    data = task.data(recipe.seed, device, work)
+    rows, seed = recipe.rows, recipe.seed
+    masks: MaskLaw = RandomMasks(data, rows, seed, device)
     if law == "confidence":
-        masks = ProgressivePool(data, recipe.rows, Order(), **shared)
+        masks = ProgressivePool(data, rows, Order(), task.phases, seed, device)
     if law == "dprm":
-        masks = LearningPool(data, recipe.rows, host, learner(host, TRAINING_GATE), **shared, every=every)
-    held_out = host.problems("select", problems, recipe.seed)
+        order = learner(host, TRAINING_GATE)
+        masks = LearningPool(data, rows, host, order, task.phases, seed, device, every=every)
+    held_out = host.problems("select", problems, seed)
 
-    def evaluate(average: Transformer) -> dict[str, float]:
-        scores = solved(task.wrap(average, device), held_out, widths=(1,), signals=("confidence",))
-        keep(average, scores)
-        return scores
-
-    def keep(average: Transformer, scores: dict[str, float]) -> None:
+    def scored(
+        average: Transformer, widths: tuple[int, ...] = (1,), signals: tuple[str, ...] = ("confidence",)
+    ) -> dict[str, float]:
+        scores = solved(task.wrap(average, device), held_out, widths, signals)
         facts = {"host": host.name, "law": law, "recipe": asdict(recipe), "steps": run.step, "scores": scores}
         save_weights(out, average, facts)
+        return scores
 
-    run = Training(model, masks, recipe, work / f"{host.name}-{law}", evaluate=evaluate, title=f"{host.name} {law}")
+    run = Training(model, masks, recipe, work / f"{host.name}-{law}", evaluate=scored, title=f"{host.name} {law}")
     run.run()
-    final = solved(task.wrap(run.average, device), held_out, widths=(1, 2, 3), signals=("confidence", "random"))
-    keep(run.average, final)
+    final = scored(run.average, (1, 2, 3), ("confidence", "random"))
     if isinstance(masks, LearningPool):
         deployed(masks.order, DECODING_GATE, host=host.name, estimator="training").save(out.with_suffix(".dprm"))
     return final
@@ -95,3 +102,21 @@ def solved(host: Host, problems: Problems, widths: tuple[int, ...], signals: tup
         for signal, rollout in rollouts.items():
             scores[f"solved_{signal}_{width}"] = float(successes(host, rollout.scores).double().mean())
     return scores
+
+
+def _usable(device: torch.device | str) -> torch.device:
+    """The device, if tensors can live there."""
+    try:
+        return torch.empty(0, device=device).device
+    except (RuntimeError, AssertionError):
+        raise ValueError(f"device is {str(device)!r}, which this machine does not have: expected cpu or cuda") from None
+
+
+def _check_writable(name: str, folder: Path) -> None:
+    """Raise if no file could be written there at the end of a long training."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ValueError(f"{name} cannot be written: {error}") from None

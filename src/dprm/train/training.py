@@ -1,4 +1,4 @@
-"""The one training loop of all small hosts: a model, a mask law that says what it sees, an objective that says what for.
+"""The one training loop of all small hosts: a model, a mask law that says what it sees, an objective for its answers.
 
 What a step does is a function of (weights, optimiser, law's state, step) and of nothing else; a checkpoint holds these
 four, so a training that is killed and resumed on a CPU ends in the same bits as one that was not. It also says what
@@ -47,6 +47,7 @@ class Training:
     Attributes:
         average: the averaged model, the one to use.
         step, steps: steps made, and steps in all (None until a time limit has become a number).
+        path, log: the checkpoint, and the log: one JSON object a line, each with its step.
 
     Raises:
         ValueError: the checkpoint in the folder belongs to another training; the message says what differs.
@@ -65,6 +66,7 @@ class Training:
     ):
         self.model, self.law, self.recipe, self.folder = model, law, recipe, folder
         self.objective, self.evaluate, self.title = objective, evaluate, title
+        self.path, self.log = folder / "checkpoint.safetensors", folder / "log.jsonl"
         self.device = next(model.parameters()).device
         self.average = copy.deepcopy(model).requires_grad_(False).eval()
         matrices = [weight for weight in model.parameters() if weight.dim() > 1]
@@ -87,53 +89,41 @@ class Training:
         self._forward = torch.compile(model) if recipe.compiled else model
         if self.path.is_file():
             self._resume()
-        # Also without a checkpoint: a kill before the first one leaves a log.
-        _forget_after(self.log, self.step)
-
-    @property
-    def path(self) -> Path:
-        """Where the checkpoint is."""
-        return self.folder / "checkpoint.safetensors"
-
-    @property
-    def log(self) -> Path:
-        """Where the log is: one JSON object a line, each with its step."""
-        return self.folder / "log.jsonl"
+        if self.log.is_file():
+            # Steps that are made again are told again. A kill can leave half a line at the end.
+            lines = [line for line in self.log.read_text().splitlines(True) if line.endswith("\n")]
+            write_whole(self.log, "".join(line for line in lines if json.loads(line)["step"] <= self.step).encode())
 
     def run(self, until: int | None = None) -> dict[str, float]:
         """Train to the end, or until step `until`, and return the last evaluation."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        watch = Stopwatch(self.recipe, self._spent, self.device)
-        saved = shown = time.monotonic()
-        shown_step = self.step
+        watch, recipe = Stopwatch(self.recipe, self._spent, self.device), self.recipe
+        saved = time.monotonic()
         with Progress(self.title) as progress:
-            while not self._over(until):
-                if self.steps is None:
-                    self.steps = watch.steps(self.step)
-                    if self.steps is not None:
-                        progress.say(f"{self.steps} steps fit into {self.recipe.minutes} minutes")
+            while not any(end is not None and self.step >= end for end in (self.steps, until)):
+                if self.steps is None and (steps := watch.steps(self.step)) is not None:
+                    self.steps = steps
+                    progress.say(f"{steps} steps fit into {recipe.minutes} minutes")
                 loss, norm = self._update()
+                last = self.step == self.steps
                 if facts := self.law.lesson(self.step, self.average):
                     self._write(facts)
-                if self.step % self.recipe.log_every == 0 or self.step == self.steps:
+                if last or self.step % recipe.log_every == 0:
                     facts = {"loss": loss.item(), "norm": norm.item()}
-                    now = time.monotonic()
-                    rate = (self.step - shown_step) / max(now - shown, 1e-9)
-                    shown, shown_step = now, self.step
-                    self._write({"rate": self.recipe.rate_at(self.step - 1, self.steps), **facts})
-                    progress.show(self.step, self.steps, **facts, steps_per_s=rate, minutes=watch.seconds() / 60)
-                if self._evaluation_due(watch):
-                    self._evaluate(progress)
-                    shown, shown_step = time.monotonic(), self.step
-                if time.monotonic() - saved > self.recipe.save_every or self.step == self.steps:
-                    self._spent = watch.seconds()
+                    self._write({"rate": recipe.rate_at(self.step - 1, self.steps), **facts})
+                    progress.show(self.step, self.steps, **facts, minutes=watch.seconds() / 60)
+                if self.evaluate is not None and self._evaluation_due(watch):
+                    began = time.monotonic()
+                    self._scores = self.evaluate(self.average)
+                    self._evaluating += time.monotonic() - began
+                    self._write(self._scores)
+                    numbers = (f"{name} {value:.4g}" for name, value in self._scores.items())
+                    progress.say(f"step {self.step}: {'  '.join(numbers)}")
+                self._spent = watch.seconds()
+                if last or time.monotonic() - saved > recipe.save_every:
                     self.save()
                     saved = time.monotonic()
-        self._spent = watch.seconds()
         return self._scores
-
-    def _over(self, until: int | None) -> bool:
-        return any(end is not None and self.step >= end for end in (self.steps, until))
 
     def _update(self) -> tuple[Tensor, Tensor]:
         """One step: loss and gradient norm, without waiting for them."""
@@ -156,20 +146,10 @@ class Training:
         return loss.detach(), norm
 
     def _evaluation_due(self, watch: Stopwatch) -> bool:
-        if self.evaluate is None or self.steps is None:
+        if self.steps is None:
             return False
-        if self.step == self.steps:
-            return True
         due = self.step % -(-self.steps // self.recipe.evaluations) == 0
-        return due and watch.allows_evaluation(self._evaluating)
-
-    def _evaluate(self, progress: Progress) -> None:
-        assert self.evaluate is not None
-        start = time.monotonic()
-        self._scores = self.evaluate(self.average)
-        self._evaluating += time.monotonic() - start
-        self._write(self._scores)
-        progress.say(f"step {self.step}: " + "  ".join(f"{name} {value:.4g}" for name, value in self._scores.items()))
+        return self.step == self.steps or (due and watch.allows_evaluation(self._evaluating))
 
     def _write(self, facts: dict[str, float]) -> None:
         with self.log.open("a") as log:
@@ -201,9 +181,8 @@ class Training:
         self.law.restore(checkpoint.without_prefix("law", tensors))
         moments = checkpoint.without_prefix("optimiser", tensors)
         state = self.optimiser.state_dict()
-        count = sum(len(group["params"]) for group in state["param_groups"])
-        if moments:
-            state["state"] = {index: checkpoint.without_prefix(str(index), moments) for index in range(count)}
+        for group in state["param_groups"] if moments else ():
+            state["state"] |= {index: checkpoint.without_prefix(str(index), moments) for index in group["params"]}
         self.optimiser.load_state_dict(state)
         self.step, self.steps = facts["step"], facts["steps"]
         self._spent, self._scores = facts["spent"], facts["scores"]
@@ -211,6 +190,8 @@ class Training:
 
 def differences(there: Any, here: Any, name: str = "") -> list[str]:
     """What differs between two trees of plain data, a line for every leaf."""
+    if isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
+        there, here = dict(enumerate(there)), dict(enumerate(here))
     if isinstance(there, dict) and isinstance(here, dict):
         keys = list(dict.fromkeys([*here, *there]))
         lines = [differences(there.get(key), here.get(key), f"{name}.{key}" if name else key) for key in keys]
@@ -219,11 +200,3 @@ def differences(there: Any, here: Any, name: str = "") -> list[str]:
         return []
     texts = [text if len(text) <= 60 else f"{text[:60]}…" for text in (repr(there), repr(here))]
     return [f"{name} is {texts[0]} there and {texts[1]} here"]
-
-
-def _forget_after(log: Path, step: int) -> None:
-    """Drop log lines of steps that a resumed training will make again."""
-    if log.is_file():
-        # A kill can leave half a line at the end.
-        lines = [line for line in log.read_text().splitlines(True) if line.endswith("\n")]
-        write_whole(log, "".join(line for line in lines if json.loads(line)["step"] <= step).encode())

@@ -14,9 +14,9 @@ What is decided, where sources leave it open:
 - With λ = 0 the minimum is p* itself. With λ = 1 the advantages of a group sum to 0: on one decision the loss is linear
   in the log-odds, so it has a direction (from p⁻ to p*) and no minimum. What ends it is that a group of equal rewards
   has A = 0, exactly: a prompt that is always solved, or never, is left alone.
-- log_rnd compares bounds on the log-likelihood at temperature 1, both on the same masks (`objective.likelihood_bound`). Rollouts
-  drawn at another temperature are treated as if they were not, as in the authors' trainer; the order is taken as given,
-  only token probabilities enter. While the model is still the reference, log_rnd is 0.
+- log_rnd compares bounds on the log-likelihood at temperature 1, both on the same masks (`objective.likelihood_bound`).
+  Rollouts drawn at another temperature are treated as if they were not, as in the authors' trainer; the order is taken
+  as given, only token probabilities enter. While the model is still the reference, log_rnd is 0.
 
 Shapes: P prompts, G rollouts of each, R masks of each rollout, L positions, V vocabulary.
 """
@@ -25,14 +25,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from dprm.order.checks import check_number, check_shape
 from dprm.train.objective import masked_loss
 from dprm.train.rollouts import RolloutCanvases
-
-ALPHA = 0.04
 
 
 @dataclass(frozen=True)
@@ -43,7 +40,7 @@ class Wdce:
         alpha: temperature α of the tilt. negative: λ.
     """
 
-    alpha: float = ALPHA
+    alpha: float = 0.04
     negative: float = 1.0
 
     def __post_init__(self) -> None:
@@ -51,44 +48,26 @@ class Wdce:
         check_number("negative", self.negative, 0)
 
     def __call__(self, logits: Tensor, canvases: RolloutCanvases) -> Tensor:
-        advantage = advantages(canvases.reward, canvases.log_rnd, self.alpha, self.negative)
-        row_loss = masked_loss(logits, canvases.clean, canvases.masked)
-        return wdce(row_loss.view(-1, *advantage.shape), advantage)
+        advantage = self.advantages(canvases.reward, canvases.log_rnd)
+        row_loss = masked_loss(logits, canvases.clean, canvases.masked).view(-1, *advantage.shape)
+        return (advantage.to(row_loss.dtype) * row_loss).sum(-1).mean()
 
+    def advantages(self, reward: Tensor, log_rnd: Tensor) -> Tensor:
+        """A, [P,G] float64; 0 where all rollouts of a prompt have one reward and λ = 1."""
+        wanted, unwanted = self.path_weights(reward, log_rnd)
+        return wanted - self.negative * unwanted
 
-def path_weights(reward: Tensor, log_rnd: Tensor | None = None, alpha: float = ALPHA) -> tuple[Tensor, Tensor]:
-    """w and w⁻, each [P,G] float64 with rows that sum to 1.
+    def path_weights(self, reward: Tensor, log_rnd: Tensor) -> tuple[Tensor, Tensor]:
+        """w and w⁻, each [P,G] float64 with rows that sum to 1.
 
-    Args:
-        reward: [P,G]. A constant added to the rewards of a prompt changes nothing.
-        log_rnd: [P,G] log p_ref − log p_cur of every rollout; None: the rollouts are the reference's own.
-        alpha: temperature α of the tilt.
-    """
-    check_number("alpha", alpha, 0, open_low=True)
-    if reward.dim() != 2:
-        raise ValueError(f"reward has shape {tuple(reward.shape)}: expected [prompts, rollouts of each]")
-    exact = reward.double()
-    # Relative to the best of the group: equal rewards become exact zeros, so that w and w⁻ are the same bits.
-    tilt = (exact - exact.amax(1, keepdim=True)) / alpha
-    if log_rnd is None:
-        return tilt.softmax(1), (-tilt).softmax(1)
-    check_shape("log_rnd", log_rnd, tuple(reward.shape), "one a rollout")
-    base = log_rnd.double()
-    return (base + tilt).softmax(1), (base - tilt).softmax(1)
-
-
-def advantages(reward: Tensor, log_rnd: Tensor | None = None, alpha: float = ALPHA, negative: float = 1.0) -> Tensor:
-    """A = w − λ w⁻, [P,G] float64, with λ = `negative`; 0 where all rollouts of a prompt have one reward and λ = 1."""
-    check_number("negative", negative, 0)
-    wanted, unwanted = path_weights(reward, log_rnd, alpha)
-    return wanted - negative * unwanted
-
-
-def wdce(row_loss: Tensor, advantage: Tensor) -> Tensor:
-    """The loss, from the mean cross-entropy over the masked positions of every canvas.
-
-    Args:
-        row_loss: [P,G], or [R,P,G] with R masks of every rollout (see `objective.masked_loss`).
-        advantage: [P,G].
-    """
-    return (advantage.to(row_loss.dtype) * row_loss).sum(-1).mean()
+        Args:
+            reward: [P,G]. A constant added to the rewards of a prompt changes nothing.
+            log_rnd: [P,G] log p_ref − log p_cur of every rollout.
+        """
+        if reward.dim() != 2:
+            raise ValueError(f"reward has shape {tuple(reward.shape)}: expected [prompts, rollouts of each]")
+        check_shape("log_rnd", log_rnd, tuple(reward.shape), "one a rollout")
+        exact, base = reward.double(), log_rnd.double()
+        # Relative to the best of the group: equal rewards become exact zeros, so that w and w⁻ are the same bits.
+        tilt = (exact - exact.amax(1, keepdim=True)) / self.alpha
+        return (base + tilt).softmax(1), (base - tilt).softmax(1)

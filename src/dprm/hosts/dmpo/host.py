@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
+from dprm.data.lines import read_lines
 from dprm.decode import Decoding
 from dprm.decode.loop import Model
 from dprm.host.difficulty import whole_range
 from dprm.host.host import Host, Problems
 from dprm.host.metrics import HELD_OUT, Metric
-from dprm.host.weights import sha256
 from dprm.hosts.dmpo import canvas
 from dprm.hosts.dmpo.problems import LARGEST_NUMBER, LARGEST_TARGET, CountdownData, generate, key
 from dprm.hosts.dmpo.verifier import verify
 from dprm.order import Reading
-from dprm.train.denoiser import Denoiser, load_weights
+from dprm.train.denoiser import Denoiser
+from dprm.train.posttraining import PostTrainings
 from dprm.train.task import Task
 from dprm.train.transformer import Config
 
@@ -41,6 +43,11 @@ class Countdown(Host):
     domain = "Countdown: reach a target from given numbers"
     ordered = "response positions"
     metrics = (Metric("reward"), Metric("solved", role=HELD_OUT))
+    audit: ClassVar[Mapping[str, Any] | None] = {
+        "eot": canvas.EOT,
+        "digits": tuple(range(10)),
+        "mark": canvas.CHARACTERS.index("="),
+    }
 
     def __init__(
         self,
@@ -79,13 +86,7 @@ class Countdown(Host):
 
     def read_problems(self, path: Path) -> tuple[Problems, list[str]]:
         """Lines such as `{"numbers": [30, 100, 93], "target": 23}`, or instances of reasoning-gym's countdown."""
-        listed, left_out = [], []
-        for number, line in enumerate(path.read_text().splitlines(), 1):
-            if line.strip():
-                try:
-                    listed.append(_problem(json.loads(line)))
-                except (ValueError, TypeError, KeyError) as error:
-                    left_out.append(f"line {number}: {error}")
+        listed, left_out = read_lines(path, lambda line: _problem(json.loads(line)))
         return self.posed(listed), left_out
 
     def judge(self, problems: Problems, tokens: Tensor) -> Tensor:
@@ -125,12 +126,6 @@ def _problem(entry: dict[str, Any]) -> tuple[tuple[int, ...], int]:
     return tuple(sorted(numbers, reverse=True)), target
 
 
-def load(path: Path, device: torch.device | str = "cpu") -> Countdown:
-    """The host with the model of a weights file."""
-    model, _ = load_weights(path, device)
-    return Countdown(Denoiser(model), device=device, weights=sha256(path)[:16])
-
-
 def _data(seed: int, device: torch.device, work: Path) -> CountdownData:
     return CountdownData({2: 100_000, 3: 1_000_000, 4: 4_000_000, 5: 4_000_000, 6: 3_000_000}, seed, device)
 
@@ -139,4 +134,20 @@ TASK = Task(
     config=Config(canvas.VOCABULARY, width=192, depth=6, heads=6, sides=canvas.SIDES),
     data=_data,
     wrap=lambda model, device: Countdown(Denoiser(model), device=device),
+)
+
+
+def parts(facts: tuple[tuple[int, ...], int]) -> tuple[str, ...]:
+    """The size of a problem, and whether it is hard: more numbers than post-training ever asked for."""
+    size = len(facts[0])
+    return (str(size), "hard") if size >= 5 else (str(size),)
+
+
+TRAININGS = PostTrainings(
+    orders=("confidence", "empty shortlist_top_m", "learned shortlist_top_m", "learned top_m"),
+    widths=(2,),
+    temperature=1.0,
+    samples=32,
+    difficulty="3-4",
+    parts=parts,
 )

@@ -5,27 +5,32 @@ from __future__ import annotations
 import copy
 import json
 import os
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from dprm.data.draws import row_hash
+from dprm.data.lines import read_lines
 from dprm.decode import Decoding
 from dprm.decode.loop import Model
 from dprm.host.difficulty import whole_range
 from dprm.host.host import Host, Problems
 from dprm.host.metrics import Metric
-from dprm.host.weights import sha256
 from dprm.hosts.puma.board import NINE, Board
 from dprm.hosts.puma.held_out import split_puzzles
 from dprm.hosts.puma.puzzles import CLUES, stock
+from dprm.hosts.puma.solver import Solver
 from dprm.hosts.puma.symmetry import SudokuData, of_split
 from dprm.hosts.puma.verifier import solved
 from dprm.order import Reading
-from dprm.train.denoiser import Denoiser, load_weights
+from dprm.train.denoiser import Denoiser
 from dprm.train.task import Task
+from dprm.train.trainings import LEARNED_ORDERS, MaskLaws
 from dprm.train.transformer import Config
 
 # A process takes seconds to start, in which one makes a hundred puzzles.
@@ -43,6 +48,8 @@ class Sudoku(Host):
     domain = "Sudoku 9×9"
     ordered = "blank cells"
     metrics = (Metric("solved"),)
+    # Places along the line of cells; a grid has no end and no number that comes first.
+    audit: ClassVar[Mapping[str, Any] | None] = {}
 
     def __init__(
         self,
@@ -83,15 +90,21 @@ class Sudoku(Host):
 
     def read_problems(self, path: Path) -> tuple[Problems, list[str]]:
         """Lines of 81 characters with `.` or `0` for blanks, or instances of reasoning-gym's sudoku as JSON."""
-        grids, left_out = [], []
-        for number, line in enumerate(path.read_text().splitlines(), 1):
-            if line.strip():
-                try:
-                    grids.append(self.board.read(_cells(line)))
-                except (ValueError, TypeError, KeyError) as error:
-                    left_out.append(f"line {number}: {error}")
-        empty = torch.zeros(0, self.board.cells, dtype=torch.int64)
-        return self.posed(torch.stack(grids) if grids else empty), left_out
+        grids, left_out = read_lines(path, self._grid)
+        return self.posed(torch.tensor(grids, dtype=torch.int64).view(-1, self.board.cells)), left_out
+
+    def _grid(self, line: str) -> tuple[int, ...]:
+        """The canvas of a line, if it has something to reveal and some way to fill it in."""
+        grid = tuple(self.board.read(_cells(line)).tolist())
+        cells = [-1 if token == self.board.mask_id else token for token in grid]
+        if max(cells) < 0 or min(cells) >= 0:
+            raise ValueError("there is no clue" if max(cells) < 0 else "there is no blank: nothing to reveal")
+        solver = Solver(self.board)
+        if solver.used(cells) is None:
+            raise ValueError("a row, column or box holds a digit twice")
+        if solver.solve(cells) is None:
+            raise ValueError("it has no solution")
+        return grid
 
     def judge(self, problems: Problems, tokens: Tensor) -> Tensor:
         return solved(tokens, torch.stack(list(problems.facts)), self.board).float()
@@ -115,19 +128,13 @@ def _cells(line: str) -> str:
     return "".join(str(digit) for row in json.loads(line)["metadata"]["puzzle"] for digit in row)
 
 
-def load(path: Path, device: torch.device | str = "cpu") -> Sudoku:
-    """The host with the model of a weights file."""
-    model, _ = load_weights(path, device)
-    return Sudoku(Denoiser(model), device=device, weights=sha256(path)[:16])
-
-
 # Puzzles before symmetry, of all splits.
 STOCK = 24_000
 
 
-def _data(seed: int, device: torch.device, work: Path) -> SudokuData:
-    kept = work / "puzzles.safetensors"
-    made = stock(NINE, STOCK, kept, workers=len(os.sched_getaffinity(0)))
+def _data(seed: int, device: torch.device, work: Path, count: int = STOCK) -> SudokuData:
+    workers = max(1, min(len(os.sched_getaffinity(0)), count // PUZZLES_A_PROCESS))
+    made = stock(NINE, count, work / "puzzles.safetensors", workers=workers)
     return SudokuData(of_split(made, NINE, "train"), NINE, seed, device)
 
 
@@ -135,4 +142,8 @@ TASK = Task(
     config=Config(NINE.vocabulary, width=128, depth=6, heads=4, sides=NINE.sides, rotary=False, attract=True),
     data=_data,
     wrap=lambda model, device: Sudoku(Denoiser(model), device=device),
+)
+TRAININGS = MaskLaws(
+    orders=("random", "confidence", "entropy", "uncertainty", *LEARNED_ORDERS),
+    few=partial(_data, count=2 * PUZZLES_A_PROCESS),
 )

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -13,13 +16,13 @@ from dprm.decode.loop import Model
 from dprm.host.difficulty import whole_range
 from dprm.host.host import Host, Problems
 from dprm.host.metrics import HELD_OUT, Metric
-from dprm.host.weights import sha256
 from dprm.hosts.puma_words import words
 from dprm.hosts.puma_words.cells import STATES, cell_state
 from dprm.hosts.puma_words.problems import FEWEST_STEPS, MOST_STEPS, WordData, generate, key
 from dprm.hosts.puma_words.verifier import verify
-from dprm.train.denoiser import Denoiser, load_weights
+from dprm.train.denoiser import Denoiser
 from dprm.train.task import Task
+from dprm.train.trainings import LEARNED_ORDERS, MaskLaws
 
 
 class WordProblems(Host):
@@ -29,6 +32,7 @@ class WordProblems(Host):
     domain = "word problems with step-by-step answers"
     ordered = "answer positions"
     metrics = (Metric("reward"), Metric("solved", role=HELD_OUT))
+    audit: ClassVar[Mapping[str, Any] | None] = {"eot": words.EOT, "digits": words.DIGITS, "mark": words.FINAL}
     decoding = Decoding(mask_id=words.MASK, states=STATES, state_of=cell_state)
 
     def __init__(self, model: Model, steps: int = 3, device: torch.device | str = "cpu", weights: str = ""):
@@ -64,18 +68,16 @@ class WordProblems(Host):
         return marks[token] if token in marks else words.WORDS[token - len(words.CHARACTERS)]
 
 
-def load(path: Path, device: torch.device | str = "cpu") -> WordProblems:
-    """The host with the model of a weights file."""
-    model, _ = load_weights(path, device)
-    return WordProblems(Denoiser(model), device=device, weights=sha256(path)[:16])
-
-
-def _data(seed: int, device: torch.device, work: Path) -> WordData:
-    return WordData({2: 300_000, 3: 500_000, 4: 700_000}, seed, device)
+def _data(seed: int, device: torch.device, work: Path, share: float = 1.0) -> WordData:
+    counts = {2: 300_000, 3: 500_000, 4: 700_000}
+    return WordData({steps: int(share * count) for steps, count in counts.items()}, seed, device)
 
 
 TASK = Task(
     config=words.word_config(width=192, depth=6),
     data=_data,
     wrap=lambda model, device: WordProblems(Denoiser(model), device=device),
+)
+TRAININGS = MaskLaws(
+    orders=("random", "confidence", "entropy", "uncertainty", *LEARNED_ORDERS), few=partial(_data, share=0.001)
 )
