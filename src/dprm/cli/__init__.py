@@ -4,6 +4,7 @@ import typer
 
 from dprm.cli.audit import audit
 from dprm.cli.compare import compare
+from dprm.cli.data import data
 from dprm.cli.demo import demo
 from dprm.cli.fit import fit
 from dprm.cli.hosts import hosts
@@ -23,7 +24,7 @@ app = typer.Typer(
         "by what that choice does to the final reward."
     ),
 )
-for command in (demo, hosts, train, fit, compare, study, audit, report, policy, theory):
+for command in (demo, hosts, data, train, fit, compare, study, audit, report, policy, theory):
     app.command()(command)
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 import importlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
+from dprm.data.packages import DataSets
 from dprm.host import weights as committed
 from dprm.host.finding import find, installed
 from dprm.host.host import Host
@@ -19,7 +21,7 @@ from dprm.train.denoiser import Denoiser
 from dprm.train.task import Task
 from dprm.train.trainings import Trainings
 
-__all__ = ["ENTRIES", "Entry", "load", "task_of", "trainings_of"]
+__all__ = ["ENTRIES", "Entry", "data_of", "load", "task_of", "trainings_of"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Entry:
 
     Attributes:
         module: where its TASK and its TRAININGS are. weights: file of its small model. command: what makes that file.
+        data: the module of its DATA, where it has data that is not generated.
     """
 
     name: str
@@ -36,6 +39,7 @@ class Entry:
     module: str
     weights: str
     command: str
+    data: str = ""
 
     @property
     def present(self) -> bool:
@@ -123,15 +127,26 @@ def load(
 
 def trainings_of(name: str) -> Trainings:
     """Which trainings of one of our hosts a study compares."""
-    if name not in ENTRIES:
-        raise ValueError(f"host is {name!r}: expected one of {', '.join(ENTRIES)}")
-    trainings: Trainings = importlib.import_module(ENTRIES[name].module).TRAININGS
-    return trainings
+    return _of_module(name, "TRAININGS", "trainings that a study compares")
 
 
 def task_of(name: str) -> Task:
     """What one of our hosts adds to a training."""
+    return _of_module(name, "TASK", "a model to train")
+
+
+def data_of(name: str) -> DataSets:
+    """The data of one of our hosts."""
+    entry = ENTRIES.get(name)
+    return _of_module(name, "DATA", "data to obtain", entry.data if entry else "")
+
+
+def _of_module(name: str, attribute: str, what: str, module: str | None = None) -> Any:
+    """An attribute of the module of one of our hosts."""
     if name not in ENTRIES:
-        raise ValueError(f"there is no host {name!r} to train: expected one of {', '.join(ENTRIES)}")
-    task: Task = importlib.import_module(ENTRIES[name].module).TASK
-    return task
+        raise ValueError(f"there is no host {name!r}: expected one of {', '.join(ENTRIES)}")
+    module = ENTRIES[name].module if module is None else module
+    value = getattr(importlib.import_module(module), attribute, None) if module else None
+    if value is None:
+        raise ValueError(f"host {name} has no {what}")
+    return value
