@@ -124,7 +124,7 @@ def judged_again(card: Study, outcomes: Outcomes) -> Study:
     results: list[dict[str, Any]] = []
     passk: dict[str, dict[str, Any]] = {}
     for condition, entry in conditions.items():
-        price = {name: entry[name] for name in ("calls", "seconds") if name in entry}
+        price: dict[str, Any] = {name: entry[name] for name in ("calls", "seconds") if name in entry}
         usual = conditions.get(replace(condition, order=card.notes.get("usual", "")), entry)
         ratio = price["seconds"] / max(usual["seconds"], 1e-12)
         tally, label = tallies[condition], f"{condition.arm} by {condition.order}"
@@ -132,7 +132,7 @@ def judged_again(card: Study, outcomes: Outcomes) -> Study:
             label += f", {condition.width} a step"
         for part, (first, end) in card.parts.items():
             called = outcomes.nfe[condition.label][:, first:end].double().mean().item()
-            costs: dict[str, Any] = {"nfe": called, **price, "time_ratio": ratio}
+            costs = {"nfe": called, **price, "time_ratio": ratio}
             results.append({**asdict(condition), "part": part, **judge.result(tally, part), **costs})
             if card.samples > 1:
                 passk.setdefault(label, {})[part] = pass_table(tally.success[:, first:end].flatten(0, 1), tally.ks)

@@ -127,18 +127,21 @@ def load(
 
 def trainings_of(name: str) -> Trainings:
     """Which trainings of one of our hosts a study compares."""
-    return _of_module(name, "TRAININGS", "trainings that a study compares")
+    trainings: Trainings = _of_module(name, "TRAININGS", "trainings that a study compares")
+    return trainings
 
 
 def task_of(name: str) -> Task:
     """What one of our hosts adds to a training."""
-    return _of_module(name, "TASK", "a model to train")
+    task: Task = _of_module(name, "TASK", "a model to train")
+    return task
 
 
 def data_of(name: str) -> DataSets:
     """The data of one of our hosts."""
     entry = ENTRIES.get(name)
-    return _of_module(name, "DATA", "data to obtain", entry.data if entry else "")
+    data: DataSets = _of_module(name, "DATA", "data to obtain", entry.data if entry else "")
+    return data
 
 
 def _of_module(name: str, attribute: str, what: str, module: str | None = None) -> Any:
