@@ -1,0 +1,47 @@
+"""A host whose decoding can be anything: problems of different lengths, and a reward that every token changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dprm.decode import Decoding
+from dprm.decode.rows import Rows
+from dprm.host.host import Host, Problems
+from dprm.order.noise import mix_rows
+from tests.mock_denoiser import MASK, VOCABULARY, MockDenoiser, masked_canvas
+
+LENGTH = 10
+_DENOISER = MockDenoiser(1, sharpness=0.7)
+
+
+class MockHost(Host):
+    """Rewards are a hash of the answer: two answers that differ anywhere earn differently.
+
+    With `context`, every row has an offset of its own that its model adds to the logits.
+    """
+
+    name = "mock"
+
+    def __init__(self, context: bool = False, **decoding: Any):
+        self.decoding, self.with_context = Decoding(mask_id=MASK, **decoding), context
+
+    def model(self):
+        return _shifted if self.with_context else _DENOISER
+
+    def problems(self, split: str, count: int, seed: int = 0) -> Problems:
+        canvas, key = masked_canvas(count, LENGTH), torch.arange(count)
+        # Every third row has less to reveal, and leaves the batch before the others.
+        canvas[::3, 6:8] = 1
+        offset = torch.randn(count, VOCABULARY, generator=torch.Generator().manual_seed(2))
+        return Problems(canvas, key, list(range(count)), {"offset": offset} if self.with_context else None)
+
+    def judge(self, problems: Problems, tokens: Tensor) -> Tensor:
+        place_value = VOCABULARY ** torch.arange(LENGTH)
+        return (mix_rows((tokens * place_value).sum(1), 3) >> 11 & (2**53 - 1)).double() / 2**53
+
+
+def _shifted(tokens: Tensor, context: Rows | None) -> Tensor:
+    return _DENOISER(tokens) + context["offset"].unsqueeze(1)
