@@ -1,120 +1,160 @@
 """The head that is fitted on branches, round after round."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 import dprm
-from dprm.evaluate.compare import compare
+from dprm.decode import Fixed
+from dprm.fit import HeadFit, Run, fit
 from dprm.fit.branching import Branching
-from dprm.fit.head import HeadFit, cautious
+from dprm.fit.head import STRENGTHS
 from dprm.fit.teaching import teach
-from dprm.order.basis import echoes, names
-from dprm.order.head import HeadShape
-from dprm.order.pace import TURNS
+from dprm.host.decoded import decoded
+from dprm.host.rollout import Decode
+from dprm.order.features import TURNS, echoes, names
+from dprm.order.head import Head
 from tests.toy_host import ToyHost
 
 HOST = ToyHost()
 BRANCHING = Branching(states=3, alternatives=3, temper=0.0)
+SETTING = HeadFit(BRANCHING, rounds=2)
+CALLS = 1000
 
 
-def solved(policy, problems=30):
-    orders = {"confidence": dprm.Order(), "dprm": dprm.Order.from_policy(policy)}
-    card, _ = compare(HOST, HOST.problems("test", problems), orders)
-    return card.arms["confidence"].mean, card.arms["dprm"].mean
+def solved(policy, guidance=None):
+    ways = {"host": Decode(), "dprm": Decode(dprm.Order.from_policy(policy, guidance=guidance))}
+    rollouts = decoded(HOST, HOST.problems("test", 30), ways)
+    return tuple(float(rollout.scores.mean()) for rollout in rollouts.values())
 
 
-def head_fit(**others):
-    return HeadFit(BRANCHING, rounds=2, trials=8, strengths=(3.0, 30.0), **others)
+def collected(problems, host=HOST):
+    return BRANCHING.collect(host, host.problems("fit", problems), dprm.Order(), host.model())[0]
 
 
 def test_the_head_leaves_the_wrong_order_and_survives_its_file(tmp_path):
-    policy = head_fit().fit(HOST, HOST.problems("fit", 72), tmp_path / "p.dprm")
-    assert solved(policy) == (0.0, 1.0)
+    policy = fit(SETTING, HOST, calls=CALLS).policy
+    assert solved(policy, guidance=30.0) == (0.0, 1.0)
+    policy.save(tmp_path / "p.dprm")
     loaded = dprm.Policy.load(tmp_path / "p.dprm")
     assert loaded.digest == policy.digest
     assert loaded.header["values"] == "head"
-    assert solved(loaded) == (0.0, 1.0)
+    assert solved(loaded, guidance=30.0) == (0.0, 1.0)
 
 
-def test_what_the_trials_chose_is_one_of_the_strengths_not_a_third_setting(tmp_path, monkeypatch):
-    monkeypatch.setattr("dprm.fit.head.teach", lambda *given: teach(*given)._replace(spread=0.010224))
-    fit = head_fit(worths=())
-    policy = fit.fit(HOST, HOST.problems("fit", 72), tmp_path / "p.dprm")
-    assert len(fit.guidances(policy)) == 2
-    assert policy.guidance in fit.guidances(policy)
+def test_strengths_are_tried_of_a_head_that_says_something_and_of_no_other():
+    policy = fit(SETTING, HOST, calls=CALLS).policy
+    assert SETTING.strengths(policy) == STRENGTHS
+    assert SETTING.strengths(replace(policy, head=Head.empty())) == ()
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_a_head_may_correct_more_the_more_it_has_seen(monkeypatch, width):
+    """After t rounds the branches are made under its order at t·m/2 log odds; no decoding is spent on trials."""
+    guidances, branches = [], Run.branches
+
+    def noted(self, order, problems, branching, turn):
+        guidances.append(order.guidance)
+        return branches(self, order, problems, branching, turn)
+
+    monkeypatch.setattr(Run, "branches", noted)
+    host = HOST.with_decoding(count=Fixed(width))
+    policy = fit(replace(SETTING, rounds=3, worths=()), host, calls=CALLS).policy
+    # The first round is made in two parts: a few problems tell what one costs.
+    assert guidances == [0.0, 0.0, 0.5 * width, 1.0 * width]
+    assert policy.guidance == 1.5 * width
 
 
 def test_a_killed_head_fit_goes_on_to_the_same_policy(tmp_path):
-    problems = HOST.problems("fit", 40)
-    whole = head_fit().fit(HOST, problems, tmp_path / "whole.dprm")
+    whole = fit(SETTING, HOST, calls=CALLS, folder=tmp_path / "whole")
 
-    def kill(done, explained):
-        raise KeyboardInterrupt
+    def kill(calls, what):
+        if calls > 0.7 * CALLS:
+            raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        head_fit().fit(HOST, problems, tmp_path / "cut.dprm", kill)
-    again = head_fit().fit(HOST, problems, tmp_path / "cut.dprm")
-    assert again.digest == whole.digest
-    assert again.notes == whole.notes
-    with pytest.raises(ValueError, match="another fit"):
-        head_fit(signal="confidence").fit(HOST, problems, tmp_path / "cut.dprm")
+        fit(SETTING, HOST, calls=CALLS, folder=tmp_path / "cut", on_progress=kill)
+    again = fit(SETTING, HOST, calls=CALLS, folder=tmp_path / "cut")
+    assert (again.policy.digest, again.policy.notes) == (whole.policy.digest, whole.policy.notes)
+    assert (again.shuffled.digest, again.shuffled.notes) == (whole.shuffled.digest, whole.shuffled.notes)
 
 
-def test_a_head_fit_killed_while_it_branches_goes_on_to_the_same_policy(tmp_path, monkeypatch):
-    problems = HOST.problems("fit", 40)
-    whole = head_fit().fit(HOST, problems, tmp_path / "whole.dprm")
-    collect, turns = Branching.collect, []
+def test_a_head_fit_killed_while_it_branches_makes_no_branch_twice(tmp_path, monkeypatch):
+    # So that every batch is written down.
+    monkeypatch.setattr("dprm.fit.run._SAVED_EVERY", -1.0)
+    how = {"calls": CALLS, "rows": 63}
+    whole = fit(SETTING, HOST, folder=tmp_path / "whole", **how)
+    collect, batches = Branching.collect, []
 
-    def cut(self, *args):
-        turns.append(self.seed)
-        if len(turns) == 2:
+    def cut(self, host, problems, *others):
+        batches.append(problems.digest)
+        if len(batches) == 3:
             raise KeyboardInterrupt
-        return collect(self, *args)
+        return collect(self, host, problems, *others)
 
     monkeypatch.setattr(Branching, "collect", cut)
     with pytest.raises(KeyboardInterrupt):
-        head_fit().fit(HOST, problems, tmp_path / "cut.dprm")
-    again = head_fit().fit(HOST, problems, tmp_path / "cut.dprm")
-    assert (again.digest, again.notes) == (whole.digest, whole.notes)
-    assert len(turns) == 3  # The round that was finished was not made again, nor is a whole fit.
-    assert head_fit().fit(HOST, problems, tmp_path / "cut.dprm").digest == whole.digest
-    assert len(turns) == 3
+        fit(SETTING, HOST, folder=tmp_path / "cut", **how)
+    again = fit(SETTING, HOST, folder=tmp_path / "cut", **how)
+    assert (again.policy.digest, again.policy.notes) == (whole.policy.digest, whole.policy.notes)
+    assert len(batches) - 1 == len(set(batches)) > 3  # Only what was cut is made again.
+    before = len(batches)
+    assert fit(SETTING, HOST, folder=tmp_path / "cut", **how).policy.digest == whole.policy.digest
+    assert len(batches) == before  # Nothing of a finished fit is.
 
 
-def test_the_strength_between_rounds_is_the_smallest_that_is_about_as_good():
-    base = (torch.arange(100) < 20).double()
+def test_another_fit_in_the_same_folder_is_another_fit(tmp_path):
+    other = replace(SETTING, signal="confidence")
+    fit(SETTING, HOST, calls=CALLS, folder=tmp_path)
+    shared, alone = fit(other, HOST, calls=CALLS, folder=tmp_path), fit(other, HOST, calls=CALLS)
+    assert (shared.policy.digest, shared.policy.notes) == (alone.policy.digest, alone.policy.notes)
+    assert shared.policy.digest != fit(SETTING, HOST, calls=CALLS, folder=tmp_path).policy.digest
 
-    def solving(first, last):
-        return base + ((torch.arange(100) >= first) & (torch.arange(100) < last))
 
-    assert cautious({0.0: base, 1.0: solving(20, 50), 3.0: solving(35, 66), 9.0: solving(20, 25)}) == 1.0
-    assert cautious({0.0: base, 1.0: solving(20, 25), 3.0: solving(30, 90)}) == 3.0
-    assert cautious({0.0: base, 1.0: base}) == 1.0  # It changes nothing here; its branches may tell more.
-    assert cautious({0.0: base, 1.0: base * 0.0}) == 0.0
-    assert cautious({0.0: base}) == 0.0
+def test_a_control_learns_from_the_same_numbers_without_their_meaning():
+    fitted = fit(SETTING, HOST, calls=CALLS)
+    assert fitted.shuffled.notes["control"] == "shuffled values"
+    assert fitted.shuffled.notes["setting"] == fitted.policy.notes["setting"]
+    assert fitted.shuffled.guidance == fitted.policy.guidance
+    assert not torch.equal(fitted.shuffled.head.weight, fitted.policy.head.weight)
 
 
 def test_a_head_does_not_repeat_what_the_host_takes():
-    branches = BRANCHING.collect(HOST, HOST.problems("fit", 60), dprm.Order())
-    branches.gain -= 0.3
+    branches = collected(60)
+    branches.scores = (branches.scores - 0.3).clamp(min=-1.0)
     named = names(1, 4)
-    weight = teach(branches, HeadShape()).head.linear.weight.squeeze(0)
+    weight = teach(HOST, branches, reach=4).head.weight
     assert weight.any()
-    alone = [name for name, value in zip(named, weight.tolist(), strict=True) if value != 0]
-    assert not {"host's choice", "turn below 0.9", "first below 0.99", "turn below 0.9 × progress"} & set(alone)
+    speaking = {name for name, value in zip(named, weight.tolist(), strict=True) if value != 0}
+    assert not {"host's choice", "turn below 0.9", "first below 0.99", "turn below 0.9 × progress"} & speaking
     # With two positions a step turns are worth something.
     assert sum(echoes(1, 4, width=2)) == 1
     assert sum(echoes(1, 4, width=1)) == 1 + 4 * len(TURNS)
 
 
 def test_a_head_that_was_taught_nothing_is_the_hosts_order():
-    branches = BRANCHING.collect(HOST, HOST.problems("fit", 20), dprm.Order())
-    branches.gain.zero_()
-    taught = teach(branches, HeadShape())
+    branches = collected(20)
+    branches.scores = branches.native_scores.unsqueeze(1).repeat(1, 3, 1)
+    taught = teach(HOST, branches, reach=4)
     assert taught.explained == 0.0
-    assert not taught.head.linear.weight.any()
+    assert not taught.head.weight.any()
     reading = dprm.read(torch.randn(5, 4, 2))
     order = dprm.Order(head=taught.head, guidance=100.0, signal="odds")
     candidates = torch.ones(5, 4, dtype=torch.bool)
     chosen = order.select(reading, candidates, 2, 0.0).mask
     assert torch.equal(chosen, dprm.Order().select(reading, candidates, 2, 0.0).mask)
+
+
+def test_where_there_is_no_choice_to_make_the_head_says_nothing():
+    # All four positions in one step: no state leaves an alternative.
+    fitted = fit(SETTING, HOST.with_decoding(count=Fixed(4)), calls=CALLS)
+    assert not fitted.policy.head.weight.any()
+    assert fitted.policy.notes["explained"] == "0.00000"
+    assert SETTING.strengths(fitted.policy) == ()
+
+
+def test_a_host_with_an_order_of_its_own_is_corrected_in_its_own_order():
+    host = HOST.with_decoding(signal=dprm.Order(signal="entropy").signal)
+    assert fit(SETTING, host, calls=CALLS).policy.signal == {"name": "entropy"}
+    assert fit(SETTING, HOST, calls=CALLS).policy.signal == {"name": "odds"}

@@ -45,7 +45,8 @@ class OnPolicy:
 
     def learn(self, run: Run) -> Policy:
         """Fit; see `fit.fit`."""
-        answers = (run.calls - run.cost.calls) / run.steps
+        steps = run.steps  # To know it takes a few decodings, which are paid for as well.
+        answers = (run.calls - run.cost.calls) / steps
         prompts = max(1, min(self.prompts, int(answers / self.samples)))
         rounds = max(1, int(answers / (prompts * self.samples)))
         run.reserve(rounds * prompts)
