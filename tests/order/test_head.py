@@ -1,5 +1,7 @@
 """A head inside the order module: what it sees, and that it changes nothing until it was fitted."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -35,8 +37,33 @@ def test_a_fitted_head_is_gated_by_its_evidence():
     assert not none.select(reading, flags, 3, 0.4).changed.any()
     half = dprm.Order(head=fitted(support=32), guidance=1.0).select(reading, flags, 3, 0.4)
     full = dprm.Order(head=fitted(support=64), guidance=0.5).select(reading, flags, 3, 0.4)
-    assert torch.equal(half.score, full.score)
-    assert (half.gate == 0.5).all()
+    choosing = flags.any(1)
+    assert torch.equal(half.score[choosing], full.score[choosing])
+    assert (half.gate[choosing] == 0.5).all()
+
+
+def test_a_decision_unlike_any_that_was_compared_is_the_hosts():
+    """The gate of a head is the share of candidates in cells that were compared often enough."""
+    reading, flags = some(7)
+    cells = dprm.Order().cells
+    cell = cells.index(cells.first_of_phase(0.4), reading.confidence, None).long()
+    never = Head(fitted().weight, support=1000, counts=torch.zeros(cells.count, dtype=torch.int64))
+    elsewhere = never.counts + 100
+    elsewhere[cell.unique()] = 0
+    for counts in (never.counts, elsewhere):
+        order = dprm.Order(head=Head(never.weight, support=1000, counts=counts), guidance=50.0)
+        choice = order.select(reading, flags, 3, 0.4)
+        assert torch.equal(choice.mask, dprm.Order().select(reading, flags, 3, 0.4).mask)
+        assert not choice.gate[flags].any()
+    counts = never.counts.clone()
+    counts[cell[0][flags[0]].unique()] = 32
+    choice = dprm.Order(head=Head(never.weight, support=1000, counts=counts), guidance=50.0).select(
+        reading, flags, 3, 0.4
+    )
+    assert (choice.gate[0] == 0.5).all()
+    shared = torch.isin(cell, cell[0][flags[0]]) & flags
+    wanted = 0.5 * shared.sum(1) / flags.sum(1).clamp(min=1)
+    torch.testing.assert_close(choice.gate[:, 0][flags.any(1)], wanted[flags.any(1)])
 
 
 def test_scores_are_the_signal_plus_the_heads_value():
@@ -76,7 +103,8 @@ def test_a_head_does_not_look_at_what_is_no_candidate_but_at_that_it_is_none():
 
 
 def test_a_head_policy_is_one_file_that_acts_alike(tmp_path):
-    order = dprm.Order(aux=4, head=fitted(aux=4), guidance=7.0, signal="odds")
+    counts = torch.arange(8 * 16 * 4) % 128
+    order = dprm.Order(aux=4, head=replace(fitted(aux=4), counts=counts), guidance=7.0, signal="odds")
     policy = order.policy(host="toy")
     policy.save(tmp_path / "p")
     again = dprm.Policy.load(tmp_path / "p", values="head")

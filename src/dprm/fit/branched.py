@@ -14,8 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import product
 
-from torch import Tensor
-
 from dprm.fit.branches import Branches
 from dprm.fit.branching import Branching
 from dprm.fit.pool import Pool, problems_at_most
@@ -106,7 +104,7 @@ class Branched:
 
 def credited(host: Host, branches: Branches, order: Order, cells: Cells) -> Stats:
     """Statistics of the differences, cell by cell."""
-    alternative, native = _cells(branches, cells)
+    alternative, native = branches.cells(cells)
     stats = evidence(cells, order.beta, order.reward_range, "none")
     gain = branches.gain(host)
     stats.add(alternative[branches.tried], gain[branches.tried])
@@ -125,7 +123,7 @@ def transfer(host: Host, branches: Branches, order: Order, cells: Cells, folds: 
         if not len(learned) or not len(others):
             continue
         value = estimate(credited(host, learned, order, cells), "none", shrunken=True).value
-        alternative, native = _cells(others, cells)
+        alternative, native = others.cells(cells)
         gain = others.gain(host)
         error += float((gain - (value[alternative] - value[native]))[others.tried].square().sum())
         total += float(gain[others.tried].square().sum())
@@ -137,11 +135,3 @@ def poorest(shares: dict[Cells, float], comparisons: int) -> Cells:
     best = max(shares.values())
     error = 2.0 * max(best, 0.0) ** 0.5 * (1.0 - best) * max(comparisons, 1) ** -0.5
     return min((cells for cells, share in shares.items() if share >= best - error), key=lambda cells: cells.count)
-
-
-def _cells(branches: Branches, cells: Cells) -> tuple[Tensor, Tensor]:
-    """[S,K] cells of the alternatives and [S,1] of the native choices."""
-    sight = branches.sight
-    aux = sight.aux.int() if cells.aux > 1 else None
-    cell = cells.index(cells.first_of_phase(sight.progress), sight.confidence, aux).long()
-    return cell.gather(1, branches.alternative), cell.gather(1, branches.native.unsqueeze(1))

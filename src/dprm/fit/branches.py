@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from dprm.host.host import Host
+from dprm.order.cells import Cells
 from dprm.order.head import Sight
 from dprm.order.noise import mix, mix_rows
 
@@ -51,6 +52,19 @@ class Branches:
         states, alternatives, metrics = self.scores.shape
         reward = host.reward(self.scores.view(-1, metrics)).view(states, alternatives)
         return (reward - host.reward(self.native_scores).unsqueeze(1)).float()
+
+    def cells(self, cells: Cells) -> tuple[Tensor, Tensor]:
+        """[S,K] int64 cells of the alternatives and [S,1] of the native choices."""
+        sight = self.sight
+        aux = sight.aux.int() if cells.aux > 1 else None
+        cell = cells.index(cells.first_of_phase(sight.progress), sight.confidence, aux).long()
+        return cell.gather(1, self.alternative), cell.gather(1, self.native.unsqueeze(1))
+
+    def counts(self, cells: Cells) -> Tensor:
+        """[cells] int64, how often a position of each cell was compared."""
+        alternative, native = self.cells(cells)
+        compared = torch.cat([alternative[self.tried], native.squeeze(1)])
+        return torch.bincount(compared, minlength=cells.count)
 
     def __getitem__(self, rows: Tensor | slice) -> Branches:
         """Some of the states."""

@@ -8,7 +8,7 @@ decoding is spent on trying strengths in between; the strength of the policy is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
@@ -23,6 +23,8 @@ from dprm.order.policy import Policy
 
 # Of the calls, what the race for a leaning may take.
 RACE = 0.2
+# Comparisons that make a cell ready.
+_READY = 16
 # Strengths in log odds that are tried of a policy on the select split.
 STRENGTHS = (1.0, 3.0, 10.0, 30.0, 100.0)
 
@@ -108,12 +110,13 @@ class HeadFit:
         if leaning is not None:
             guidance, scale = (strength, 1.0) if strength > 0 else (1.0, 0.0)
             weight = head.weight.double() * scale + leaning.weight(head.aux, head.reach) / guidance
-            head = Head(weight.float(), head.aux, head.reach, head.support)
+            # What it leans on was found in whole decodings, not in comparisons of cells.
+            head = replace(head, weight=weight.float(), support=max(head.support, _READY))
         own = run.host.decoding.signal
         return Order(
             aux=run.host.decoding.states,
             guidance=guidance,
-            ready=1,
+            ready=_READY,
             signal=self.signal if own.name == "confidence" else own,
             reward_range=run.host.reward_range,
             head=head,

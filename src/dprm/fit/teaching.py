@@ -12,6 +12,7 @@ given strength a head that is busy saying so changes little. Features that say o
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -20,6 +21,7 @@ from torch import Tensor
 from dprm.fit.branches import Branches
 from dprm.fit.ridge import ridge
 from dprm.host.host import Host
+from dprm.order.cells import Cells
 from dprm.order.features import echoes
 from dprm.order.head import Head
 
@@ -53,16 +55,15 @@ def teach(host: Host, branches: Branches, reach: int, device: torch.device | str
     result = ridge(phi, gain.to(device), group.to(device))
     spread = _rms(phi.double() @ result.weight.to(phi.device))
     weight = result.weight / spread if spread > 0 else result.weight
-    return Taught(Head(weight.float().cpu(), empty.aux, reach, branches.count), result.explained)
+    counts = branches.counts(Cells(aux=empty.aux))
+    return Taught(replace(empty, weight=weight.float().cpu(), counts=counts), result.explained)
 
 
 @torch.no_grad()
 def scaled(head: Head, branches: Branches, device: torch.device | str = "cpu") -> Head:
     """The same head, scaled so that the differences it predicts for these branches have root mean square 1."""
     spread = _rms(_differences(head, branches, device).double() @ head.weight.double().to(device))
-    return Head(
-        (head.weight.double() / spread).float() if spread > 0 else head.weight, head.aux, head.reach, head.support
-    )
+    return replace(head, weight=(head.weight.double() / spread).float()) if spread > 0 else head
 
 
 def _differences(head: Head, branches: Branches, device: torch.device | str) -> Tensor:

@@ -28,7 +28,7 @@ class Tilt:
         bonus: [cells] float32, η·guidance·β·R̂.
         factor: [cells] float32, e^bonus; None where that could overflow, and logarithms are used instead.
         silent: no cell has a correction; full: every cell has one.
-        scale: η·guidance·β of a head, whose values are not looked up but seen; 0 where there is none.
+        scale: guidance·β of a head, whose values are not looked up but seen; 0 where there is none.
     """
 
     value: Tensor
@@ -67,6 +67,7 @@ class Decision:
         budget: int or [B]. most: its largest value, known without a sync.
         low, high: the lowest and the highest confidence; 0 and 1 where a look would cost a sync.
         seen: [B,L] float32, R̂ of a head; None where values come from the table.
+        trust: [B,1] float32, the gate of a head, see `support`; None where cells have theirs.
     """
 
     cells: Cells
@@ -82,10 +83,26 @@ class Decision:
     low: float
     high: float
     seen: Tensor | None = None
+    trust: Tensor | None = None
+
+    def support(self) -> Tensor:
+        """[B,1] float32, the gate of a head: how much of this decision is like what the head was fitted on.
+
+        A head says of two positions which is better, so one gate serves a whole decision: the mean over its candidates
+        of the gates of their cells. Where no candidate is in a cell that was ever compared, it is 0.
+        """
+        lacking = (1.0 - look_up(self.tilt.gate, self.all_cells())) * self.candidates
+        return 1.0 - lacking.sum(1, keepdim=True) / self.candidates.sum(1, keepdim=True).clamp(min=1)
+
+    def gate_of(self, cell: Tensor) -> Tensor:
+        """The gate η of some positions of every row, whose cells are `cell` [B,K]."""
+        return look_up(self.tilt.gate, cell) if self.trust is None else self.trust.expand_as(cell)
 
     def bonus(self, cell: Tensor) -> Tensor:
         """[B,L] float32, η·guidance·β·R̂ of all positions; `cell` are their cells."""
-        return look_up(self.tilt.bonus, cell) if self.seen is None else self.seen * self.tilt.scale
+        if self.seen is None or self.trust is None:
+            return look_up(self.tilt.bonus, cell)
+        return self.seen * (self.trust * self.tilt.scale)
 
     def rank(self, value: Tensor, cell: Tensor, index: Tensor | None = None) -> Tensor:
         """A number whose order is that of log ψ + bonus, of all positions or of those at index [B,K]; see `Tilt.rank`.
@@ -93,11 +110,11 @@ class Decision:
         Args:
             value, cell: the host's values and the cells of those positions.
         """
-        if self.seen is None:
+        if self.seen is None or self.trust is None:
             return self.tilt.rank(self.signal, value, cell)
         seen = self.seen if index is None else self.seen.gather(1, index)
         log_psi = value.double().clamp(min=1e-45).log() if self.signal.linear else value
-        return log_psi + seen * self.tilt.scale
+        return log_psi + seen * (self.trust * self.tilt.scale)
 
     @property
     def positive(self) -> bool:
@@ -175,7 +192,7 @@ class Choice:
     @cached_property
     def picked_gate(self) -> Tensor:
         """[B,K] float32, the gate η of the picks; 0 where none was kept."""
-        return look_up(self._decision.tilt.gate, self.picked_cell) * self.kept
+        return self._decision.gate_of(self.picked_cell) * self.kept
 
     @cached_property
     def _cell(self) -> Tensor:
@@ -196,7 +213,7 @@ class Choice:
 
     @cached_property
     def gate(self) -> Tensor:
-        return look_up(self._decision.tilt.gate, self._cell)
+        return self._decision.gate_of(self._cell)
 
     @cached_property
     def score(self) -> Tensor:

@@ -10,7 +10,7 @@ is. Shapes: B rows, L positions, F features.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -108,13 +108,15 @@ class Head:
     Attributes:
         weight: [F] float32.
         aux: number of aux states. reach: neighbours seen on each side.
-        support: comparisons it was fitted on; the gate asks for it.
+        support: comparisons it was fitted on.
+        counts: [cells] int64, positions that were compared, by their cell; the gate asks for it. None: not known.
     """
 
     weight: Tensor
     aux: int = 1
     reach: int = 4
     support: int = 0
+    counts: Tensor | None = None
 
     def __post_init__(self) -> None:
         wanted = len(names(self.aux, self.reach))
@@ -136,7 +138,7 @@ class Head:
 
     def to(self, device: torch.device | str) -> Head:
         """The same, elsewhere."""
-        return Head(self.weight.to(device), self.aux, self.reach, self.support)
+        return replace(self, weight=self.weight.to(device))
 
     def strongest(self, count: int) -> list[tuple[str, float]]:
         """The features with the largest weights, by name; features are of the order of 1."""

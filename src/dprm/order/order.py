@@ -26,7 +26,7 @@ from dprm.order.checks import (
 from dprm.order.choice import Choice, Decision, Tilt
 from dprm.order.head import Head, Sight
 from dprm.order.noise import Stream
-from dprm.order.policy import Policy, evidence
+from dprm.order.policy import Policy, evidence, support_of
 from dprm.order.reading import Reading
 from dprm.order.rules import RULES, draw, top_m
 from dprm.order.signals import Signal, resolve_signal, signal_from_spec
@@ -165,6 +165,7 @@ class Order:
         decision = Decision(self.cells, signal, tilt, confidence, value, candidates, aux, first, count, most, low, high)
         if self.head is not None and not tilt.silent:
             decision.seen = self._head_on(confidence.device)(Sight.of(reading, candidates, count, progress, aux))
+            decision.trust = decision.support()
         if drawing and stream is not None:
             return draw(decision, self.rule, self.shortlist, stream, everywhere=exploring or tilt.full)
         return top_m(decision)
@@ -186,8 +187,8 @@ class Order:
         if tilt is None:
             table = self.table()
             gate = ramp * self.gate.readiness(table.support)
-            says_nothing = self.head is None or not bool(self.head.weight.any())
-            scale = 0.0 if says_nothing else float(gate.max()) * self.guidance * self.beta
+            says_nothing = self.head is None or not bool(self.head.weight.any() and gate.any())
+            scale = 0.0 if says_nothing else self.guidance * self.beta
             bonus = gate * self.guidance * self.beta * table.value
             present = bonus != 0
             moderate = float(bonus.abs().max()) <= _MODERATE
@@ -291,9 +292,11 @@ class Order:
         """The values this Order acts on."""
         if self._fixed is not None:
             return self._fixed
+        if self.head is not None:
+            return support_of(self.head, self.cells)
         if self._stats is None:
             nothing = torch.zeros(self.cells.count, dtype=torch.float64)
-            return Table(nothing, nothing if self.head is None else nothing + self.head.support)
+            return Table(nothing, nothing)
         return estimate(self._stats, self.baseline, shrunken=self.shrunken)
 
     # ---- keeping ----------------------------------------------------------------------------------------------------

@@ -115,7 +115,8 @@ class Policy:
 
     def _tensors(self) -> dict[str, Tensor]:
         if self.head is not None:
-            return {"weight": self.head.weight.cpu()}
+            counts = {} if self.head.counts is None else {"counts": self.head.counts}
+            return {**counts, "weight": self.head.weight.cpu()}
         tensors = {"support": self.table.support, "value": self.table.value}
         return tensors if self.stats is None else {"moments": self.stats.moments, **tensors}
 
@@ -161,12 +162,11 @@ class Policy:
         head, table = None, None
         if header["values"] == "head":
             try:
-                head = Head(tensors["weight"], **header["head"])
+                head = Head(tensors["weight"], **header["head"], counts=tensors.get("counts"))
             except (ValueError, TypeError, KeyError) as error:
                 remedy = "a head that this version does not know: it was written by another one; fit it again"
                 raise PolicyError(f"{path} holds {remedy}") from error
-            nothing = torch.zeros(cells.count, dtype=torch.float64)
-            table = Table(nothing, nothing + head.support)
+            table = support_of(head, cells)
         policy = cls(
             table=table or Table(tensors["value"], tensors["support"]),
             cells=cells,
@@ -198,6 +198,16 @@ class Policy:
                     f"this policy was fitted with {name} = {have!r}, not {want!r}: its values mean nothing there; "
                     f"use it as it was fitted, or fit again"
                 )
+
+
+def support_of(head: Head, cells: Cells) -> Table:
+    """A table without values, and with the evidence of a head: how often each cell was compared."""
+    nothing = torch.zeros(cells.count, dtype=torch.float64)
+    if head.counts is None:  # All that is known is how much there was of it.
+        return Table(nothing, nothing + head.support)
+    if head.counts.shape != nothing.shape:
+        raise PolicyError(f"counts has shape {tuple(head.counts.shape)}: expected ({cells.count},), one a cell")
+    return Table(nothing, head.counts.double())
 
 
 def evidence(cells: Cells, beta: float, reward_range: tuple[float, float], baseline: str) -> Stats:
