@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import dprm
-from dprm.decode import Blocks, Compete, Cumulative, EntropyBound, Even, Factor, Fixed, HoldBack, Remask, Threshold
+from dprm.decode import Fixed, HoldBack
 from dprm.decode.loop import advance, begin, commit
 from dprm.fit.branches import Branches
 from dprm.fit.branching import Branching
@@ -18,7 +18,7 @@ from dprm.order.files import read_tensors, write_tensors
 from dprm.order.head import Head, Sight
 from dprm.order.noise import mix, mix_rows
 from tests.draws import taught
-from tests.mock_host import MockHost
+from tests.mock_host import DECODINGS, MockHost
 from tests.toy_host import ToyHost
 
 HOST = ToyHost()
@@ -44,34 +44,6 @@ def test_a_branch_differs_from_its_native_decoding_in_one_choice():
     assert cost.branches == branches.count == int(branches.tried.sum())
 
 
-# Every count rule, window, guard and way to revoke, alone and together.
-DECODINGS = {
-    "one": {},
-    "three": {"count": Fixed(3)},
-    "even": {"count": Even(4)},
-    "threshold": {"count": Threshold(0.8)},
-    "factor": {"count": Factor(2.0)},
-    "entropy bound": {"count": EntropyBound(1.0)},
-    "blocks": {"window": Blocks(3)},
-    "blocks, two": {"window": Blocks(3), "count": Fixed(2)},
-    "blocks, even": {"window": Blocks(4), "count": Even(2)},
-    "blocks, threshold": {"window": Blocks(4), "count": Threshold(0.8)},
-    "guard": {"guard": HoldBack((0, 1))},
-    "guard, two": {"guard": HoldBack((0, 1)), "count": Fixed(2)},
-    "guard, even": {"guard": HoldBack((0, 1)), "count": Even(4)},
-    "guard, threshold": {"guard": HoldBack((0, 1)), "count": Threshold(0.8)},
-    "guard, blocks": {"guard": HoldBack((0, 1)), "window": Blocks(4), "count": Fixed(2)},
-    "together": {"together": 0.6},
-    "compete": {"count": Cumulative(5), "revoke": Compete()},
-    "remask": {"count": Even(8), "revoke": Remask(0.5)},
-    "remask, drawn": {"count": Even(8), "revoke": Remask(0.5), "temperature": 1.0},
-    "remask, guard": {"count": Even(8), "revoke": Remask(0.5), "guard": HoldBack((0, 1))},
-    "drawn": {"temperature": 1.0, "count": Fixed(2)},
-    "drawn, mode": {"temperature": 1.0, "confidence_of": "mode"},
-    "random": {"signal": dprm.Order(signal="random").signal, "count": Fixed(2)},
-    "entropy": {"signal": dprm.Order(signal="entropy").signal},
-    "context": {"context": True, "count": Fixed(2)},
-}
 # Some of them also under an order that draws.
 DRAWING = ("one", "even", "guard, blocks", "compete", "remask", "drawn")
 
