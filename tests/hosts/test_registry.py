@@ -7,10 +7,12 @@ import pytest
 import torch
 
 import dprm
+from dprm.decode import Fixed
 from dprm.fit.montecarlo import is_local
 from dprm.host import weights
-from dprm.host.rollout import batches
-from dprm.hosts import ENTRIES, load
+from dprm.host.decoded import decoded
+from dprm.host.rollout import Decode
+from dprm.hosts import ENTRIES, load, task_of, trainings_of
 from dprm.hosts.dmpo import canvas
 from dprm.hosts.dmpo.host import Countdown
 from dprm.hosts.puma.board import NINE
@@ -42,9 +44,9 @@ def test_committed_policies_are_for_the_committed_hosts(name):
     policy = dprm.Policy.load(weights.checked(name, ""))
     # The policy of a host as it is, or in another setting, which is named after it.
     assert policy.notes["host"] == name.removesuffix(".dprm").partition("-")[0]
-    order, host = dprm.Order.from_policy(policy), load(policy.notes["host"])
-    problems = host.problems("fit", 2)
-    ((_, rollout),) = batches(host, problems, order, budget=16)
+    host = load(policy.notes["host"]).with_decoding(count=Fixed(16))
+    way = Decode(dprm.Order.from_policy(policy))
+    rollout = decoded(host, host.problems("fit", 2), {name: way})[name]
     # Values that are asked prompt by prompt are not in the policy: by itself it is the host's order.
     assert bool(rollout.changed.any()) is not is_local(policy)
 
@@ -69,6 +71,18 @@ def test_missing_and_damaged_weights_say_how_to_get_them(tmp_path, monkeypatch):
 def test_an_unknown_host_is_named():
     with pytest.raises(ValueError, match="there is no host 'gpt': expected one of dmpo, puma, puma_words"):
         load("gpt")
+    for of_ours in (task_of, trainings_of):
+        with pytest.raises(ValueError, match=r"host .*'gpt'.*: expected one of dmpo, puma, puma_words"):
+            of_ours("gpt")
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_what_is_told_of_a_host_beforehand_is_what_it_says(name):
+    entry, host = ENTRIES[name], load(name)
+    assert (host.name, host.domain, host.ordered) == (name, entry.domain, entry.ordered)
+    assert entry.state == "here"
+    assert host.weights == weights.manifest()[entry.weights]["sha256"][:16]
+    assert trainings_of(name).orders
 
 
 @pytest.mark.parametrize(
@@ -83,13 +97,15 @@ def test_hosts_decode_and_judge_their_own_problems(host):
     problems = host.problems("test", 3)
     assert len(problems) == 3
     assert problems.digest != host.problems("fit", 3).digest
-    order = Order(aux=host.aux_states)
-    ((result, rollout),) = batches(host, problems, order, budget=9)
-    assert not (rollout.tokens == host.mask_id).any()
-    assert ((rollout.reward >= 0) & (rollout.reward <= 1)).all()
-    order.observe(result.trace, rollout.reward)
-    assert all(host.show(token) for token in range(host.mask_id + 1))
-    assert host.show(host.mask_id) == "·"
+    host, order = host.with_decoding(count=Fixed(9)), Order(aux=host.decoding.states)
+    result = Decode(order).result(host, problems, 0, host.model())
+    assert not (result.tokens == host.decoding.mask_id).any()
+    scores = host.scores(problems, result.tokens)
+    assert scores.shape == (3, len(host.metrics))
+    assert ((scores >= 0) & (scores <= 1)).all()
+    order.observe(result.trace, host.reward(scores))
+    assert all(host.show(token) for token in range(host.decoding.mask_id + 1))
+    assert host.show(host.decoding.mask_id) == "·"
 
 
 def test_a_right_answer_is_rewarded():
@@ -98,8 +114,8 @@ def test_a_right_answer_is_rewarded():
     host = Countdown(tiny(canvas.VOCABULARY, canvas.SIDES))
     made = generate("test", 5, 4, distinct=True)
     problems = host.posed(made.listed())
-    assert host.reward(problems, made.tokens.long()).tolist() == [1.0] * 5
-    assert host.reward(problems, problems.canvas).tolist() == [0.0] * 5
+    assert host.judge(problems, made.tokens.long()).tolist() == [[1.0, 1.0]] * 5
+    assert host.judge(problems, problems.canvas).tolist() == [[0.0, 0.0]] * 5
 
 
 def test_peoples_own_problems_are_read_and_those_that_do_not_fit_are_named(tmp_path):
@@ -118,32 +134,30 @@ def test_peoples_own_problems_are_read_and_those_that_do_not_fit_are_named(tmp_p
     assert problems.facts == [((100, 93, 30), 23)]
     assert [line.split(":")[0] for line in left_out] == ["line 2", "line 3", "line 4", "line 5", "line 6"]
     sudoku = Sudoku(tiny(NINE.vocabulary, NINE.sides))
-    (tmp_path / "mine.txt").write_text("." * 81 + "\n" + "0" * 80 + "\n" + "x" * 81 + "\n")
+    lines = ["5" + "." * 80, "0" * 80, "x" * 81, "." * 81, "55" + "." * 79, "123456780" + "." * 8 + "9" + "0" * 63]
+    (tmp_path / "mine.txt").write_text("\n".join(lines))
     problems, left_out = sudoku.read_problems(tmp_path / "mine.txt")
-    assert problems.canvas.tolist() == [[9] * 81]
-    assert len(left_out) == 2
+    assert problems.canvas.tolist() == [[4] + [9] * 80]
+    said = ["", "", "there is no clue", "holds a digit twice", "it has no solution"]
+    assert all(reason in line for reason, line in zip(said, left_out, strict=True))
 
 
 def test_cells_of_the_hosts_mean_what_they_say():
-    from dprm.decode import State
-    from dprm.order import read
-
     host = Sudoku(tiny(NINE.vocabulary, NINE.sides))
     grid = torch.full((1, 81), NINE.mask_id)
     grid[0, 1:9] = torch.arange(8)  # eight of the twenty peers of the first cell
-    state = State.start(grid, NINE.mask_id, 0)
-    reading = read(host.denoiser()(grid))
+    reading = dprm.read(host.model()(grid))
     last = torch.arange(81).remainder(9).view(1, 81)
     last[0, :9] = torch.tensor([8, *range(8)])  # No peer of the first cell has its digit.
     last[0, [9, 10, 11, 18, 19, 20, 27, 36, 45, 54, 63, 72]] = 7
-    assert host.aux(state, replace(reading, tokens=last))[0, 0] == int(8 / 20 * 4)
+    assert host.decoding.state_of(grid, replace(reading, tokens=last))[0, 0] == int(8 / 20 * 4)
     last[0, 72] = 8  # Now one in the column would receive it too.
-    assert host.aux(state, replace(reading, tokens=last))[0, 0] == int(8 / 20 * 4) + 4
-    assert host.aux(state, replace(reading, tokens=last))[0, 80] % 4 == 0
+    assert host.decoding.state_of(grid, replace(reading, tokens=last))[0, 0] == int(8 / 20 * 4) + 4
+    assert host.decoding.state_of(grid, replace(reading, tokens=last))[0, 80] % 4 == 0
 
 
 def test_a_model_that_cannot_be_compiled_is_named(monkeypatch):
-    monkeypatch.setattr(WordProblems, "denoiser", lambda self: lambda tokens: tokens)
+    monkeypatch.setattr(WordProblems, "model", lambda self: lambda tokens: tokens)
     with pytest.raises(ValueError, match=r"'puma_words'.*--compile"):
         load("puma_words", compiled=True)
 
@@ -152,6 +166,6 @@ def test_a_model_that_cannot_be_compiled_is_named(monkeypatch):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_compiled_model_gives_nearly_the_same_logits():
     posed = load("puma_words").problems("select", 8).canvas.cuda()
-    plain, fused = (load("puma_words", "cuda", compiled).denoiser()(posed) for compiled in (False, True))
+    plain, fused = (load("puma_words", "cuda", compiled).model()(posed) for compiled in (False, True))
     torch.testing.assert_close(plain, fused, atol=0.2, rtol=0.05)
     assert float((plain.argmax(-1) == fused.argmax(-1)).float().mean()) > 0.99
