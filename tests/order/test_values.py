@@ -139,3 +139,15 @@ def test_shrinkage_of_nothing_is_nothing():
 def test_gate_ramp(gate, step, ramp):
     assert gate.ramp(step) == ramp
     assert gate.readiness(torch.tensor([0.0, 16.0, 64.0, 99.0])).tolist() == [0.0, 0.25, 1.0, 1.0]
+
+
+def test_reveals_of_one_trajectory_do_not_make_a_radius_smaller():
+    """One trajectory that reveals a hundred positions of a cell says about its mean what a single reveal would."""
+    reward = torch.rand(40, generator=torch.Generator().manual_seed(0))
+    alone, many = Stats(2), Stats(2)
+    alone.add(torch.zeros(40, dtype=torch.int64), reward)
+    rows = torch.arange(40).repeat_interleave(100)
+    many.add(torch.zeros(4000, dtype=torch.int64), reward[rows], trajectory=rows)
+    assert many.trajectories.tolist() == alone.trajectories.tolist() == [40.0, 0.0]
+    assert many.count.tolist() == [4000, 0]
+    torch.testing.assert_close(radius(many), radius(alone))

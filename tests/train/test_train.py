@@ -163,7 +163,7 @@ def test_what_cannot_work_is_refused_before_any_work(small, tmp_path):
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        (["gpt"], "there is no host 'gpt' to train: expected one of"),
+        (["gpt"], "there is no host 'gpt': expected one of"),
         (["puma", "--law", "easy"], "law is 'easy'"),
         (["puma", "--rate", "nan"], "rate is nan"),
         (["puma", "--rate", "-1"], "rate is -1.0"),

@@ -14,6 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import product
 
+import torch
+
 from dprm.fit.branches import Branches
 from dprm.fit.branching import Branching
 from dprm.fit.pool import Pool, problems_at_most
@@ -107,8 +109,12 @@ def credited(host: Host, branches: Branches, order: Order, cells: Cells) -> Stat
     alternative, native = branches.cells(cells)
     stats = evidence(cells, order.beta, order.reward_range, "none")
     gain = branches.gain(host)
-    stats.add(alternative[branches.tried], gain[branches.tried])
-    stats.add(native.squeeze(1), gain.new_zeros(len(native)))
+    # Alternatives of one problem share the answer that they are compared with.
+    _, problem = torch.unique(branches.group, return_inverse=True)
+    cell = torch.cat([alternative[branches.tried], native.squeeze(1)])
+    change = torch.cat([gain[branches.tried], gain.new_zeros(len(native))])
+    origin = torch.cat([problem.unsqueeze(1).expand_as(branches.tried)[branches.tried], problem])
+    stats.add(cell, change, trajectory=origin)
     return stats
 
 

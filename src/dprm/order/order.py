@@ -248,11 +248,14 @@ class Order:
             check_integer("group", group)
             rewards = centre(rewards, group.cpu(), self.reward_range)
         delta = evidence(self.cells, self.beta, self.reward_range, baseline)
+        events = []
         for each in credited:
             if each.rows != len(rewards):
                 raise ValueError(f"reward has {len(rewards)} rows: expected {each.rows}, one for every row decided")
-            row, cell = each.events()
-            delta.add(cell, rewards[row.cpu()])
+            events.append(each.events())
+        if events:
+            row, cell = (torch.cat(column).cpu() for column in zip(*events, strict=True))
+            delta.add(cell, rewards[row], trajectory=row)
         self._absorb(delta, self.forget)
         self._delta = delta if self._delta is None else self._delta + delta
         self.step += 1

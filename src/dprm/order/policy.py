@@ -158,7 +158,7 @@ class Policy:
         stats = None
         if "moments" in tensors:
             stats = evidence(cells, header["beta"], reward_range, header["baseline"])
-            stats.moments = tensors["moments"]
+            stats.restore(tensors["moments"])
         head, table = None, None
         if header["values"] == "head":
             try:

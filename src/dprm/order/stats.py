@@ -4,6 +4,9 @@ For every cell three sums are kept over its events j, with Y_j = exp(β(R_j − 
 
     N = Σ 1        S = Σ Y_j        Q = Σ Y_j²
 
+and beside them T, the number of trajectories that these events come from: reveals of one trajectory share its reward
+and are not independent, so T and not N says how far a mean can be off.
+
 Each event is rounded once to a fixed point of 2⁻⁶⁰ and cut into two 30-bit halves; from then on there are only integer
 additions. So the same events give the same Stats bit for bit, in any order, from any number of workers, after any
 resume, and a cell holds 2³³ events before an integer would overflow.
@@ -22,7 +25,7 @@ import torch
 from torch import Tensor
 
 from dprm.order.cells import Cells
-from dprm.order.checks import check_bounds, check_integer, check_number
+from dprm.order.checks import check_bounds, check_integer, check_number, check_shape
 from dprm.order.files import read_tensors, write_tensors
 
 if TYPE_CHECKING:
@@ -55,8 +58,8 @@ class Stats:
         self.beta = check_number("beta", beta, 0, open_low=True)
         self.reward_range = checked_range(reward_range)
         self.centred = bool(centred)
-        # [cells, (N, S, Q), (units of 2⁻³⁰, units of 2⁻⁶⁰)]
-        self.moments = torch.zeros(self.cells.count, 3, 2, dtype=torch.int64)
+        # [cells, (N, S, Q, T), (units of 2⁻³⁰, units of 2⁻⁶⁰)]
+        self.moments = torch.zeros(self.cells.count, 4, 2, dtype=torch.int64)
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -76,11 +79,22 @@ class Stats:
     @property
     def sums(self) -> Tensor:
         """[3,cells] float64: N, S and Q."""
-        high, low = self.moments.double().unbind(-1)
+        high, low = self.moments[:, :3].double().unbind(-1)
         return (high / _UNIT + low / _FULL).T.contiguous()
 
-    def add(self, cell: Tensor, reward: Tensor, count: Tensor | int | None = None) -> None:
-        """Add events: cell [n] int, reward [n], count [n] or int (how often each happened, default once).
+    @property
+    def trajectories(self) -> Tensor:
+        """[cells] float64: T."""
+        return self.moments[:, 3, 0].double() / _UNIT
+
+    def add(
+        self, cell: Tensor, reward: Tensor, count: Tensor | int | None = None, trajectory: Tensor | None = None
+    ) -> None:
+        """Add events.
+
+        Args:
+            cell: [n] int. reward: [n]. count: [n] or int, how often each happened; default once.
+            trajectory: [n] int, where each event comes from, for events of this call; None: each from its own.
 
         Raises:
             ValueError: a cell or reward out of range, NaN or infinite, naming the row. Nothing is changed then.
@@ -92,6 +106,9 @@ class Stats:
         check_integer("cell", cell)
         check_bounds("cell", cell, 0, self.cells.count - 1, f"there are {self.cells.count} cells")
         terms = self._terms(checked_reward(reward, self.reward_range))
+        if trajectory is not None:
+            check_shape("trajectory", trajectory, tuple(cell.shape), "one an event")
+            terms[:, 3] *= _first(torch.stack([trajectory.cpu().long(), cell.long()])).unsqueeze(1)
         if count is not None:
             count = torch.as_tensor(count)
             check_integer("count", count)
@@ -100,11 +117,21 @@ class Stats:
         self._keep(self.moments.index_add(0, cell.long(), terms))
 
     def _terms(self, reward: Tensor) -> Tensor:
-        """[n,3,2] int64: one event each, in fixed point."""
+        """[n,4,2] int64: one event each, in fixed point."""
         exponent = self.beta * (reward - self.reward_range[1])
-        powers = torch.stack([torch.zeros_like(exponent), exponent, 2 * exponent], dim=-1)
+        none = torch.zeros_like(exponent)
+        powers = torch.stack([none, exponent, 2 * exponent, none], dim=-1)
         fixed = (powers.exp() * _FULL).round().long()
         return torch.stack([fixed >> _HALF, fixed & (_UNIT - 1)], dim=-1)
+
+    def restore(self, moments: Tensor) -> Stats:
+        """Take the place of all evidence by what a file has; one without T counts every event as a trajectory."""
+        if moments.shape[1:] == (3, 2):
+            moments = torch.cat([moments, moments[:, :1]], dim=1)
+        if moments.shape != self.moments.shape:
+            raise ValueError(f"moments has shape {tuple(moments.shape)}: expected {tuple(self.moments.shape)}")
+        self._keep(moments)
+        return self
 
     def _keep(self, moments: Tensor) -> None:
         if int(moments.max()) >= _CAPACITY or int(moments.min()) < 0:
@@ -170,10 +197,18 @@ class Stats:
         """Read what `save` wrote."""
         tensors, header = read_tensors(path, "dprm.stats")
         stats = cls(Cells(*header["cells"]), header["beta"], tuple(header["reward_range"]), header["centred"])
-        if tensors["moments"].shape != stats.moments.shape:
-            raise ValueError(f"{path} holds {tuple(tensors['moments'].shape)} moments for {stats.cells}")
-        stats._keep(tensors["moments"])
-        return stats
+        try:
+            return stats.restore(tensors["moments"])
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+
+
+def _first(pairs: Tensor) -> Tensor:
+    """[n] int64: 1 where a column of pairs [2,n] comes for the first time, else 0."""
+    _, member = torch.unique(pairs, dim=1, return_inverse=True)
+    index = torch.arange(pairs.shape[1])
+    earliest = torch.full_like(index, len(index)).scatter_reduce_(0, member, index, "amin")
+    return (earliest[member] == index).long()
 
 
 def checked_range(reward_range: tuple[float, float]) -> tuple[float, float]:

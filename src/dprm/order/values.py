@@ -69,8 +69,9 @@ def radius(stats: Stats, delta: float = 0.05, horizon: int = 1, mean_floor: floa
 
         rad = 1/(β μ̲) · [ √(2 v̂ ℓ/N) + 3 (e^β − 1) ℓ/N ],   ℓ = log(3 · cells · T²/δ)
 
-    in the units of Y = e^{β(R − R_min)} ∈ [1, e^{β·width}], with v̂ the empirical variance. The paper divides by
-    a known lower bound μ̲ ≤ E[Y]; without one it is 1, what the declared range guarantees. Empty cells: inf.
+    in the units of Y = e^{β(R − R_min)} ∈ [1, e^{β·width}], with v̂ the empirical variance and N the number of
+    trajectories: reveals of one trajectory share its reward. The paper divides by a known lower bound μ̲ ≤ E[Y];
+    without one it is 1, what the declared range guarantees. Empty cells: inf.
 
     Args:
         delta: probability with which any of the intervals may fail.
@@ -78,11 +79,12 @@ def radius(stats: Stats, delta: float = 0.05, horizon: int = 1, mean_floor: floa
         mean_floor: μ̲, if more is known than the reward range.
     """
     check_number("delta", delta, 0, 1, open_low=True)
-    n, s, q = stats.sums
+    events, s, q = stats.sums
+    n = stats.trajectories
     width = stats.reward_range[1] - stats.reward_range[0]
     unit = math.exp(stats.beta * width)
-    mean = s / n.clamp(min=1e-300) * unit
-    variance = (q / n.clamp(min=1e-300) * unit**2 - mean * mean).clamp(min=0)
+    mean = s / events.clamp(min=1e-300) * unit
+    variance = (q / events.clamp(min=1e-300) * unit**2 - mean * mean).clamp(min=0)
     level = math.log(3 * stats.cells.count * horizon**2 / delta)
     deviation = (2 * variance * level / n).sqrt() + 3 * (unit - 1) * level / n
     bound = deviation / (stats.beta * (1.0 if mean_floor is None else mean_floor))

@@ -78,6 +78,5 @@ def restore_evidence(order: Order, state: dict[str, Tensor]) -> None:
         # `auto` is settled by the first observation, and training has groups.
         baseline = "prompt" if order.baseline == "auto" else order.baseline
         stats = evidence(order.cells, order.beta, order.reward_range, baseline)
-        stats.moments = state["moments"].cpu()
-        order.merge(stats)
+        order.merge(stats.restore(state["moments"].cpu()))
         order.step = int(state["lessons"])
