@@ -85,7 +85,6 @@ def compare(
         writable(out)
         if ablate and not policy:
             raise ValueError("--ablate takes something away from a policy: give --policy as well")
-        files = named(policy or [], host)
         chosen = chosen_host(
             host,
             device=device,
@@ -97,6 +96,7 @@ def compare(
             preference=preference,
             reward=reward,
         )
+        files = named(policy or [], chosen.name)
         policies, shuffled = _loaded(files)
         if problems is None:
             posed, source = chosen.problems(split, limit, seed), split
@@ -147,10 +147,8 @@ def compare(
 
 def named(paths: list[Path], host: str) -> dict[str, Path]:
     """Policy files by the names of their arms: that of the file, with its folder where two are called alike."""
-    names = ["dprm" if path.stem == host else path.stem for path in paths]
-    for index, path in enumerate(paths):
-        if names.count(names[index]) > 1:
-            names[index] = f"{path.parent.name}/{path.stem}"
+    short = ["dprm" if path.stem == host else path.stem for path in paths]
+    names = [name if short.count(name) == 1 else f"{path.parent.name}/{path.stem}" for name, path in zip(short, paths)]
     if len(set(names)) < len(names):
         raise ValueError(f"two policies are called {next(n for n in names if names.count(n) > 1)!r}: rename one")
     return dict(zip(names, paths, strict=True))
