@@ -71,7 +71,7 @@ def test_an_unreadable_policy_is_refused_with_exit_code_2(tmp_path):
 
 def test_fit_and_compare_work_together_on_a_strangers_host(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    how = ["fit", TOY, "--calls", "3000", "--estimator", "branched,head", "--select", "40", "--beta", "2"]
+    how = ["fit", TOY, "--calls", "1200", "--estimator", "branched,head", "--select", "40", "--beta", "2"]
     refused = runner.invoke(app, how)
     assert refused.exit_code == 2
     assert "estimator head has no setting 'beta'" in refused.output
