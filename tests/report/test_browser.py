@@ -6,12 +6,9 @@ from datetime import datetime
 
 import pytest
 
-import dprm
-from dprm.evaluate.compare import compare
 from dprm.report.page import page
 from dprm.report.runs import Run
 from tests.report.hostile import SCRIPT
-from tests.toy_host import ToyHost
 
 api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
@@ -31,11 +28,9 @@ def browser():
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory):
-    host = ToyHost()
-    orders = {"confidence": dprm.Order(), "random": dprm.Order(signal="random")}
+def plain(tmp_path_factory, card):
     path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_text(page([Run("toy", compare(host, host.problems("test", 24), orders)[0])]))
+    path.write_text(page([Run("toy", card)]))
     return path
 
 

@@ -11,10 +11,10 @@ from tests.report.drawn import across, down, groups, words
 
 
 def with_fits(card, *fits):
-    """A card of some fits: estimator, paths and gain of each."""
+    """A card of some fits: estimator, model calls and gain of each."""
     arms = {"confidence": card.arms["confidence"]}
-    for number, (estimator, paths, gain) in enumerate(fits):
-        spent = {"estimator": estimator, "rollouts": "64", "branches": str(paths)}
+    for number, (estimator, calls, gain) in enumerate(fits):
+        spent = {"estimator": estimator, "rollouts": "64", "branches": "8", "calls": str(calls)}
         of_gain = {"delta": gain, "delta_low": gain - 0.02, "delta_high": gain + 0.02, "guidance": 30.0}
         arms[f"fit {number}"] = dataclasses.replace(card.arms["random"], fit=spent, **of_gain)
     return dataclasses.replace(card, arms=arms)
@@ -31,7 +31,7 @@ def test_fits_of_one_estimator_within_fifteen_per_cent_have_one_price(card):
     several = [("head", 1_000, 0.1), ("head", 1_150, 0.1), ("head", 1_151, 0.1), ("leaning", 1_000, 0.1)]
     arms = with_fits(card, *several).arms
     found = price_groups({name: arm for name, arm in arms.items() if arm.fit})
-    assert sorted([arm.fit["branches"] for arm in group] for group in found) == [["1000"], ["1000", "1150"], ["1151"]]
+    assert sorted([arm.fit["calls"] for arm in group] for group in found) == [["1000"], ["1000", "1150"], ["1151"]]
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,18 @@ def test_an_estimator_that_is_new_to_the_page_is_drawn_too(card):
     assert len(groups(figure, "mark-symbol")[0]) == 2
 
 
-def test_seeds_stand_with_their_average(card):
+def test_the_price_of_a_fit_is_its_model_calls_however_they_were_spent(card):
+    figure = curve(card, ("head", 10_000, 0.1), ("leaning", 80_000, 0.1))
+    assert "model calls of the fit" in words(figure)
+    (row, _) = fits(with_fits(card, ("head", 10_000, 0.1), ("leaning", 80_000, 0.1)), {}).tables[0].rows
+    assert row[1:6] == ["head", "10,000", "64", "8", "0"]
+
+
+def test_seeds_stand_with_their_average_and_their_spread(card):
     fitted = with_fits(card, *SEEDS)
     assert [table.title for table in fits(fitted, {}).tables] == ["Fits"]
     entry = {"estimator": "head", "fits": ["fit 0", "fit 1"], "delta": 0.01, "low": -0.02, "high": 0.04}
-    averaged = fits(dataclasses.replace(fitted, notes={"seeds": [entry]}), {}).tables[1]
-    assert averaged.rows == [["head", "2", "+0.010 [-0.020, +0.040]", "fit 0, fit 1"]]
+    notes = {"seeds": [{**entry, "spread": 0.0123}, entry]}
+    known, older = fits(dataclasses.replace(fitted, notes=notes), {}).tables[1].rows
+    assert known == ["head", "2", "+0.010 [-0.020, +0.040]", "0.012", "fit 0, fit 1"]
+    assert older == ["head", "2", "+0.010 [-0.020, +0.040]", "–", "fit 0, fit 1"]

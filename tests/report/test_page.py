@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -12,15 +13,17 @@ from typer.testing import CliRunner
 
 import dprm
 from dprm.cli import app
-from dprm.fit import MonteCarlo, OnPolicy
+from dprm.evaluate.verdict import judge
+from dprm.fit import MonteCarlo, OnPolicy, fit
 from dprm.fit.tracking import Tracking
-from dprm.order.basis import names
+from dprm.host.metrics import HELD_OUT, Metric, Preference
+from dprm.order.features import names
 from dprm.order.files import read_tensors, write_tensors
-from dprm.order.head import Head, HeadShape
+from dprm.order.head import Head
 from dprm.report.page import LARGEST, page
 from dprm.report.pareto import front
 from dprm.report.readme import cards_in, studies_in
-from dprm.report.runs import Learned, Run, read_run
+from dprm.report.runs import Learned, Run, read_run, read_runs
 from dprm.report.visible import all_visible, visible
 from tests.draws import taught
 from tests.toy_host import ToyHost
@@ -57,24 +60,48 @@ def headings(*contents):
 
 def test_a_comparison_shows_the_numbers_of_its_card(card, html):
     arm = card.arms["random"]
+    assert 0 < arm.solved < 1
     assert f"{arm.delta:+.3f} [{arm.delta_low:+.3f}, {arm.delta_high:+.3f}]" in html
-    assert f"{arm.solved:.1%}" in html
+    assert f"<bdi>{arm.solved:.3f}</bdi>" in html
     assert "dprm compare toy" in html
     assert Elements(html).headings == ["Comparison", "Replay", "Which decisions changed"]
+
+
+def test_what_was_decoded_and_rewarded_is_said(card):
+    decoding = {"count": "Threshold(tau=0.9)", "signal": "margin", "temperature": "0.7"}
+    changed = {"variant": "hard", "decoding": decoding, "groups": 6, "seeds": [3, 4], "device": "abacus"}
+    html = page([Run("run", dataclasses.replace(card, **changed, preference=Preference({"reward": 1.0})))])
+    for text in ("toy, hard", "24 of test in 6 groups", "Threshold(tau=0.9)", "0.7", "3, 4", "reward=1", "abacus"):
+        assert f"<bdi>{text}</bdi>" in html, text
+
+
+def test_the_verdict_of_a_page_is_that_of_todays_rules(card, learned_card):
+    stale = {"verdict": "apply", "reason": "older rules", "arm": "dprm", "evidence": ["hearsay"]}
+    html = unescape(page([Run("run", dataclasses.replace(learned_card, verdict=stale))]))
+    said = judge(learned_card)
+    assert said.verdict != "apply"
+    assert f"<strong>{said.verdict}</strong> for <bdi>dprm</bdi>: <bdi>{said.reason}</bdi>" in html
+    assert "older rules" not in html
+    assert "hearsay" not in html
+    # A card that passes no verdict gets none.
+    assert 'class="verdict"' not in page([Run("run", dataclasses.replace(card, verdict=None))])
 
 
 def test_sections_appear_only_where_there_is_something_to_show(card):
     bare = dataclasses.replace(card, replays=None, partings={})
     assert headings(bare) == ["Comparison"]
-    wishes = {"objectives": {"confidence": {"quality": 1.0, "ease": 0.0}, "random": {"quality": 0.5, "ease": 0.5}}}
-    assert headings(dataclasses.replace(bare, notes=wishes)) == ["Comparison", "Preferences"]
+    # What is held out is never wished for.
+    assert headings(dataclasses.replace(bare, metrics=[Metric("reward"), Metric("solved", role=HELD_OUT)])) == [
+        "Comparison"
+    ]
+    benefits = [Metric("reward"), Metric("solved")]
+    assert headings(dataclasses.replace(bare, metrics=benefits)) == ["Comparison", "Preferences"]
 
 
 def test_a_head_is_shown_by_its_weights(tmp_path):
-    head = Head(HeadShape(), support=1234)
-    with torch.no_grad():
-        head.linear.weight[0, names(1, 4).index("entropy -1")] = -0.0125
-    dprm.Order(head=head, signal="odds").policy(host="toy").save(tmp_path / "head.dprm")
+    weight = torch.zeros(len(names(1, 4)))
+    weight[names(1, 4).index("entropy -1")] = -0.0125
+    dprm.Order(head=Head(weight, support=1234), signal="odds").policy(host="toy").save(tmp_path / "head.dprm")
     run = read_run(tmp_path / "head.dprm")
     assert headings(run.content) == ["What the head has learned"]
     html = page([run])
@@ -87,10 +114,10 @@ def test_a_head_is_shown_by_its_weights(tmp_path):
 
 def test_fits_are_shown_over_what_they_took(card):
     arms, random = dict(card.arms), card.arms["random"]
-    for paths in (1_000, 30_000):
-        spent = {"estimator": "head", "rollouts": "700", "branches": str(paths), "calls": str(20 * paths)}
-        arms[f"head-{paths}"] = dataclasses.replace(random, fit=spent, guidance=30.0)
-    drawn = {"estimator": "policy_gradient", "rollouts": "12345", "branches": "0"}
+    for branches in (1_000, 30_000):
+        spent = {"estimator": "head", "rollouts": "700", "branches": str(branches), "calls": str(20 * branches)}
+        arms[f"head-{branches}"] = dataclasses.replace(random, fit=spent, guidance=30.0)
+    drawn = {"estimator": "policy_gradient", "rollouts": "12345", "branches": "0", "calls": "98760"}
     arms["peer"] = dataclasses.replace(random, fit=drawn, guidance=0.0)
     arms["head-1000, shuffled"] = dataclasses.replace(arms["head-1000"], ablates="head-1000")
     several = dataclasses.replace(card, arms=arms, replays=None, partings={})
@@ -98,6 +125,7 @@ def test_fits_are_shown_over_what_they_took(card):
     html = page([Run("run", several)])
     assert html.count("600,000") == 1
     assert "12,345" in html
+    assert "98,760" in html
     one = {name: arm for name, arm in arms.items() if name != "peer" and "30" not in name}
     assert headings(dataclasses.replace(several, arms=one)) == ["Comparison"]
 
@@ -120,9 +148,15 @@ def test_a_page_that_would_be_too_large_is_refused(card, monkeypatch):
 
 @pytest.mark.slow
 def test_all_committed_results_and_policies_fit_on_one_page_with_room_to_spare():
-    found = [*cards_in(ROOT / "results"), *studies_in(ROOT / "results")]
-    paths = [*(ROOT / "results" / name for name in found), *(ROOT / "weights").glob("*.dprm")]
-    assert len(page([read_run(path) for path in paths]).encode()) < 0.8 * LARGEST
+    names = [*cards_in(ROOT / "results"), *studies_in(ROOT / "results")]
+    policies = [*(ROOT / "weights").glob("*.dprm")]
+    assert names
+    assert policies
+    paths = [*(ROOT / "results").glob("*.json"), *policies]
+    runs, left_out = read_runs(paths)
+    assert len(runs) == len(names) + len(policies)
+    assert len(left_out) == len(paths) - len(runs)
+    assert len(page(runs).encode()) < 0.8 * LARGEST
 
 
 def test_nothing_a_host_writes_becomes_markup(hostile_page):
@@ -151,6 +185,31 @@ def learned(policy):
     return Run("policy", Learned({**policy.header, "digest": policy.digest}, policy))
 
 
+def test_what_is_said_of_a_policy_file_is_its_header_without_its_checksum(tmp_path):
+    taught(dprm.Order(), 1).policy(host="toy", variant="hard", estimator="onpolicy").save(tmp_path / "table.dprm")
+    html = page([read_run(tmp_path / "table.dprm")])
+    assert dprm.Policy.load(tmp_path / "table.dprm").digest in html
+    assert "checksum" not in html
+    for text in ("toy, hard", "onpolicy", "8 × 16 × 1"):
+        assert f"<bdi>{text}</bdi>" in html
+
+
+def test_the_map_of_a_policy_with_several_tables_is_their_average_by_evidence():
+    order = dprm.Order(phases=2, bins=3, tables=2)
+    stats = dprm.Stats(cells=order.cells, beta=1.0)
+    cell = torch.arange(order.cells.count)[::2].repeat_interleave(torch.arange(1, 7))
+    stats.add(cell, torch.rand(len(cell), generator=torch.Generator().manual_seed(0)))
+    order.merge(stats)
+    policy = order.policy(host="toy")
+    html = page([learned(policy)])
+    assert "averaged over 2 tables by their evidence" in html
+    value, events = policy.table.value.view(2, 2, 3), policy.table.support.view(2, 2, 3)
+    mean = (value * events).sum(0) / events.sum(0).clamp(min=1)
+    for phase, level in (events.sum(0) > 0).nonzero().tolist():
+        shown = f"<td><bdi>{mean[phase, level]:+.4f}</bdi></td><td><bdi>{events.sum(0)[phase, level]:.0f}</bdi></td>"
+        assert shown in html
+
+
 def test_a_policy_shows_its_cells_and_how_sure_its_values_are():
     first = taught(dprm.Order(phases=2, bins=3, aux=2, ready=400), 1).policy(host="toy")
     html = page([learned(first)])
@@ -165,9 +224,10 @@ def test_a_policy_shows_its_cells_and_how_sure_its_values_are():
     assert ">0.001</text>" in html
 
 
-def test_the_policy_of_a_fit_shows_radius_and_drift_over_time(tmp_path):
+def test_the_policy_of_a_fit_shows_radius_and_drift_over_time():
     host = ToyHost()
-    policy = OnPolicy(rounds=3, prompts=4, samples=4, phases=2).fit(host, host.problems("fit", 8), tmp_path / "p.dprm")
+    policy = fit(OnPolicy(prompts=4, samples=4, phases=2), host, calls=64 * 3 + 32).policy
+    assert len(Tracking.of_notes(policy.notes)) == 3
     html = page([learned(policy)])
     assert "Median radius over time" in html
     assert "Drift:" in html
@@ -177,9 +237,9 @@ def test_the_policy_of_a_fit_shows_radius_and_drift_over_time(tmp_path):
         assert f"<td><bdi>{wide:.3f}</bdi></td>" in html
 
 
-def test_a_policy_that_asks_every_prompt_says_what_and_shows_no_empty_map(tmp_path):
+def test_a_policy_that_asks_every_prompt_says_what_and_shows_no_empty_map():
     host = ToyHost()
-    policy = MonteCarlo(moments=(0.0, 0.5), candidates=3).fit(host, host.problems("fit", 1), tmp_path / "p.dprm")
+    policy = fit(MonteCarlo(moments=(0.0, 0.5), candidates=3), host, calls=64).policy
     html = page([learned(policy)])
     assert Elements(html).headings == ["What is asked of every prompt"]
     assert "After 0%, 50% of a decoding the 3 surest candidates" in html
@@ -189,7 +249,7 @@ def test_a_policy_that_asks_every_prompt_says_what_and_shows_no_empty_map(tmp_pa
 def test_an_edited_policy_is_refused(tmp_path):
     taught(dprm.Order(), 1).policy(host="toy").save(tmp_path / "table.dprm")
     tensors, header = read_tensors(tmp_path / "table.dprm", "dprm.policy")
-    write_tensors(tmp_path / "edited.dprm", tensors, {**header, "values": "head"})
+    write_tensors(tmp_path / "edited.dprm", tensors, {**header, "guidance": 2.0})
     with pytest.raises(ValueError, match="damaged or edited"):
         read_run(tmp_path / "edited.dprm")
 
@@ -218,5 +278,13 @@ def test_the_command_writes_one_file_and_says_what_it_cannot_read(card, tmp_path
         assert shown.exit_code == 2
         assert name in shown.output
     assert runner.invoke(app, ["report", str(tmp_path / "missing.json")]).exit_code == 2
+    # A file of another kind among others is left out, and named; a broken one is not passed over.
+    shown = runner.invoke(app, ["report", str(tmp_path / "toy.json"), str(tmp_path / "other.json"), "--out", str(out)])
+    assert shown.exit_code == 0
+    assert "left out: " in shown.output
+    assert "other.json is neither" in shown.output
+    assert "1 run\n" in shown.output
+    shown = runner.invoke(app, ["report", str(tmp_path / "toy.json"), str(tmp_path / "broken.json")])
+    assert shown.exit_code == 2
     assert "self-contained" in runner.invoke(app, ["report", "--help"]).output
     assert not (tmp_path / "no.html").exists()

@@ -18,7 +18,7 @@ def report(
     """Write one **self-contained page**: comparisons with intervals, replays, maps, curves; it needs no network.
 
     Give it cards (`dprm compare --out`, `dprm study --out`) and policies (`dprm fit`), for example
-    `dprm report results/dmpo.json runs/dmpo.dprm`. Policies that are states of one fit show the radius over time.
+    `dprm report results/*.json weights/*.dprm`. Files of other kinds, such as accounts, are left out and named.
     """
     with clear_errors("report"):
         try:
@@ -26,9 +26,12 @@ def report(
         except ImportError as error:
             raise ValueError(f'{error}: install what charts need with `pip install "dprm[report]"`') from None
         from dprm.order.files import write_whole
-        from dprm.report.runs import read_run
+        from dprm.report.runs import read_runs
         from dprm.report.visible import visible
 
-        html = page([read_run(path) for path in runs], visible(title)).encode()
+        shown, left_out = read_runs(runs)
+        for line in left_out:
+            typer.echo(f"left out: {line}", err=True)
+        html = page(shown, visible(title)).encode()
         write_whole(out, html)
-    typer.echo(f"{out}: {len(html):,} bytes, {len(runs)} {'run' if len(runs) == 1 else 'runs'}")
+    typer.echo(f"{out}: {len(html):,} bytes, {len(shown)} {'run' if len(shown) == 1 else 'runs'}")

@@ -172,13 +172,15 @@ class Card:
 
 
 def _from_first_schema(data: dict[str, Any]) -> dict[str, Any]:
-    """The JSON of schema 1 as it would be written now: one reward, one share solved, one decode seed."""
+    """The JSON of schema 1 as it would be written now: one reward, one share solved, one decode seed.
+
+    Its seconds hold the compilation of the model too, so there is no ratio of times.
+    """
     solved = Metric("solved", role=HELD_OUT)
-    reference = data["arms"][data["reference"]]
     arms = {}
     for name, arm in data["arms"].items():
         share = {"mean": arm["solved"]}
-        calls = {"calls": {"denoiser": arm["nfe"]}, "time_ratio": arm["seconds"] / max(reference["seconds"], 1e-12)}
+        calls = {"calls": {"denoiser": arm["nfe"]}}
         rest = {field: value for field, value in arm.items() if field != "solved"}
         arms[name] = {**rest, **calls, "metrics": {"reward": _reward(arm), "solved": share}}
     notes = dict(data.get("notes", {}))

@@ -41,7 +41,15 @@ _CONFIG: dict[str, Any] = {
     "view": {"stroke": None},
     "axis": _AXIS,
     "header": {"labelColor": SOFT, "titleColor": SOFT, "labelFontSize": 12},
-    "legend": {"labelColor": INK, "titleColor": SOFT, "labelFontSize": 12, "labelLimit": PLOT - 24, "orient": "bottom"},
+    "legend": {
+        "labelColor": INK,
+        "titleColor": SOFT,
+        "labelFontSize": 12,
+        "labelLimit": PLOT - 24,
+        "orient": "bottom",
+        # Two legends stand below each other, not beside.
+        "layout": {"bottom": {"direction": "vertical", "anchor": "start"}},
+    },
     "text": {"fill": INK, "fontSize": 11},
 }
 

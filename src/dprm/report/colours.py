@@ -16,19 +16,21 @@ from dprm.report.runs import Run
 
 COUNT = 10
 # The neutral colour is 0.
-_PLACES = range(1, COUNT)
+_SHADES = range(1, COUNT)
 
 
 def order_colours(runs: Iterable[Run]) -> list[dict[str, str]]:
     """For every run, a CSS colour for each of its orders and training arms."""
     contents = [run.content for run in runs]
     references = {content.reference for content in contents if isinstance(content, Card)}
-    named = [_names(content) for content in contents]
-    neutral = [_neutral(content, names, references) for content, names in zip(contents, named)]
-    coloured = [[name for name in names if name not in plain] for names, plain in zip(named, neutral)]
-    usual = _usual(coloured)
-    places = [{**dict.fromkeys(plain, 0), **_places(names, usual)} for plain, names in zip(neutral, coloured)]
-    return [{name: f"var(--order-{place})" for name, place in found.items()} for found in places]
+    names_of = [_names(content) for content in contents]
+    neutral_of = [_neutral(content, names, references) for content, names in zip(contents, names_of)]
+    coloured_of = [[name for name in names if name not in neutral] for names, neutral in zip(names_of, neutral_of)]
+    usual = _usual(coloured_of)
+    shades_of = [
+        {**dict.fromkeys(neutral, 0), **_shades(coloured, usual)} for neutral, coloured in zip(neutral_of, coloured_of)
+    ]
+    return [{name: f"var(--order-{shade})" for name, shade in shades.items()} for shades in shades_of]
 
 
 def _names(content: object) -> list[str]:
@@ -44,38 +46,38 @@ def _neutral(content: object, names: list[str], references: set[str]) -> list[st
     return [content.reference] if isinstance(content, Card) else [name for name in names if name in references][:1]
 
 
-def _usual(coloured: list[list[str]]) -> dict[str, int]:
-    """Every name's place on the page, the least used of those that no neighbour has."""
+def _usual(coloured_of: list[list[str]]) -> dict[str, int]:
+    """Every name's shade on the page, the least used of those that no neighbour has."""
     neighbours: dict[str, set[str]] = {}
-    for names in coloured:
+    for names in coloured_of:
         for name in names:
             neighbours.setdefault(name, set()).update(names)
     usual: dict[str, int] = {}
-    for names in coloured:
+    for names in coloured_of:
         for name in names:
             if name not in usual:
                 near = {usual[other] for other in neighbours[name] if other in usual}
                 beside = {usual[other] for other in names if other in usual}
-                usual[name] = _least_used(usual.values(), near if len(near) < len(_PLACES) else beside)
+                usual[name] = _least_used(usual.values(), near if len(near) < len(_SHADES) else beside)
     return usual
 
 
-def _places(names: list[str], usual: dict[str, int]) -> dict[str, int]:
-    """The places of one run: the usual one, or for a name that comes too late a free one."""
-    places: dict[str, int] = {}
+def _shades(names: list[str], usual: dict[str, int]) -> dict[str, int]:
+    """The shades of one run: the usual one, or for a name that comes too late a free one."""
+    shades: dict[str, int] = {}
     late = []
     for name in names:
-        if usual[name] in places.values():
+        if usual[name] in shades.values():
             late.append(name)
         else:
-            places[name] = usual[name]
+            shades[name] = usual[name]
     for name in late:
-        places[name] = _least_used(places.values(), set())
-    return places
+        shades[name] = _least_used(shades.values(), set())
+    return shades
 
 
 def _least_used(used: Iterable[int], barred: set[int]) -> int:
-    """The first of the least used places that are not barred; of all, where all are."""
+    """The first of the least used shades that are not barred; of all, where all are."""
     counts = Counter(used)
-    free = [place for place in _PLACES if place not in barred] or list(_PLACES)
-    return min(free, key=lambda place: counts[place])
+    free = [shade for shade in _SHADES if shade not in barred] or list(_SHADES)
+    return min(free, key=lambda shade: counts[shade])

@@ -1,4 +1,4 @@
-"""The comparison: every order's mean reward and its paired difference to the reference, as points with intervals."""
+"""The comparison: every order's mean reward and its difference to the reference, as points with intervals."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ from typing import Any
 
 import altair
 
-from dprm.evaluate.card import Arm, Card
+from dprm.evaluate.card import Arm, Card, Estimate
 from dprm.evaluate.verdict import EQUAL_CALLS
 from dprm.report.charts import INK, LONGEST, PLOT, WIDTH, colour, data, figure, text_width
+from dprm.report.numbers import NOTHING, number, with_interval
 from dprm.report.parts import Figure, Section, Table
 
 
 def comparison(card: Card, colours: dict[str, str]) -> Section:
-    """Means, differences and the whole table."""
-    means = [_point(name, arm.mean, arm.low or arm.mean, arm.high or arm.mean) for name, arm in card.arms.items()]
-    deltas = [
-        _point(name, arm.delta or 0.0, arm.delta_low or 0.0, arm.delta_high or 0.0) for name, arm in card.arms.items()
-    ]
+    """Means, differences and the whole tables."""
+    means = [_point(name, arm.mean, arm.low, arm.high) for name, arm in card.arms.items()]
+    deltas = [_point(name, arm.delta or 0.0, arm.delta_low, arm.delta_high) for name, arm in card.arms.items()]
     figures = [
         intervals(means, colours, "mean reward", f"Mean reward with its 95 % interval, {card.count:,} problems.")
     ]
@@ -27,11 +26,12 @@ def comparison(card: Card, colours: dict[str, str]) -> Section:
     calls = [arm.nfe for arm in card.arms.values()]
     if max(calls) > EQUAL_CALLS * min(calls):
         figures.append(_costs(card, colours))
+    seeds = f" under {len(card.seeds)} decode seeds" if len(card.seeds) > 1 else ""
     return Section(
         "Comparison",
-        f"Every order decoded the same {card.count:,} problems of {card.split} with one model; {_kind(card)}.",
+        f"Every order decoded the same {card.count:,} problems of {card.split}{seeds} with one model; {_kind(card)}.",
         figures,
-        [_table(card, colours)],
+        [_table(card, colours), *_metrics_table(card, colours)],
     )
 
 
@@ -71,8 +71,14 @@ def _costs(card: Card, colours: dict[str, str]) -> Figure:
     return figure(chart, "Mean reward against its cost in model calls: these orders do not cost the same.")
 
 
-def _point(name: str, estimate: float, low: float, high: float) -> dict[str, Any]:
-    return {"order": name, "estimate": estimate, "low": low, "high": high}
+def _point(name: str, estimate: float, low: float | None, high: float | None) -> dict[str, Any]:
+    """A point without an interval has one of no width."""
+    return {
+        "order": name,
+        "estimate": estimate,
+        "low": estimate if low is None else low,
+        "high": estimate if high is None else high,
+    }
 
 
 def _kind(card: Card) -> str:
@@ -81,30 +87,55 @@ def _kind(card: Card) -> str:
 
 def _table(card: Card, colours: dict[str, str]) -> Table:
     metrics = [metric.name for metric in card.metrics if metric.name != "reward"]
+    several = len(card.seeds) > 1
     columns = [
         "order",
         *metrics,
         "reward",
+        *(["between seeds"] if several else []),
         f"difference to {card.reference}",
         "calls",
+        "time",
         "changed",
         "in ready cells",
         "gate",
     ]
-    rows = [_row(name, arm, metrics) for name, arm in card.arms.items()]
+    rows = [_row(name, arm, metrics, several) for name, arm in card.arms.items()]
     return Table("Every order", columns, rows, colours, folded=False)
 
 
-def _row(name: str, arm: Arm, metrics: list[str]) -> list[str]:
-    difference = "–" if arm.delta is None else f"{arm.delta:+.3f} [{arm.delta_low:+.3f}, {arm.delta_high:+.3f}]"
+def _row(name: str, arm: Arm, metrics: list[str], several: bool) -> list[str]:
     learned = arm.policy is not None
     return [
         name,
-        *(f"{arm.metrics[metric].mean:.3f}" if metric in arm.metrics else "–" for metric in metrics),
+        *(f"{arm.metrics[metric].mean:.3f}" if metric in arm.metrics else NOTHING for metric in metrics),
         f"{arm.mean:.3f}",
-        difference,
+        *([number(arm.spread)] if several else []),
+        with_interval(arm.delta, arm.delta_low, arm.delta_high),
         f"{arm.nfe:.1f}",
-        f"{arm.changed:.0%}" if learned else "–",
-        f"{arm.ready:.0%}" if learned else "–",
-        f"{arm.gate:.2f}" if learned else "–",
+        NOTHING if arm.time_ratio is None else f"{arm.time_ratio:.2f}×",
+        f"{arm.changed:.0%}" if learned else NOTHING,
+        f"{arm.ready:.0%}" if learned else NOTHING,
+        f"{arm.gate:.2f}" if learned else NOTHING,
     ]
+
+
+def _metrics_table(card: Card, colours: dict[str, str]) -> list[Table]:
+    """Every metric with its intervals; none where there is only the reward."""
+    if len(card.metrics) < 2:
+        return []
+    rows = [
+        [name, metric.name, metric.role, *_estimate(arm.metrics[metric.name])]
+        for metric in card.metrics
+        for name, arm in card.arms.items()
+        if metric.name in arm.metrics
+    ]
+    columns = ["order", "metric", "role", "mean", f"difference to {card.reference}"]
+    return [Table("Every metric, with 95 % intervals", columns, rows, colours)]
+
+
+def _estimate(estimate: Estimate) -> tuple[str, str]:
+    return (
+        with_interval(estimate.mean, estimate.low, estimate.high, ".3f"),
+        with_interval(estimate.delta, estimate.delta_low, estimate.delta_high),
+    )

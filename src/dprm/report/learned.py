@@ -53,13 +53,15 @@ def _weights(head: Head, count: int = 24) -> Section:
 
 
 def _maps(policy: Policy) -> Section:
-    """Value and readiness maps, averaged over the host's states; small maps of every state."""
-    support = policy.table.support.view(policy.cells.shape)
-    value = policy.table.value.view(policy.cells.shape)
+    """Value and readiness maps, averaged over tables and the host's states; small maps of every state."""
+    by_table = (policy.cells.tables, *policy.cells.shape)
+    events = policy.table.support.view(by_table)
+    support = events.sum(0)
+    value = (policy.table.value.view(by_table) * events).sum(0) / support.clamp(min=1e-300)
     mass = support.sum(-1)
     mean = (value * support).sum(-1) / mass.clamp(min=1e-300)
-    ready = (support / policy.gate.ready).clamp(max=1) if policy.gate.ready else (support > 0).double()
-    share = (ready * support).sum(-1) / mass.clamp(min=1e-300)
+    ready = (events / policy.gate.ready).clamp(max=1) if policy.gate.ready else (events > 0).double()
+    share = (ready * events).sum((0, -1)) / mass.clamp(min=1e-300)
     figures = [
         grid_map(_signed(mean, mass), "100 × value: + is promoted, − is held back; a dot has no evidence."),
         grid_map(
@@ -73,7 +75,9 @@ def _maps(policy: Policy) -> Section:
             f"state {state}": _signed(value[..., state], support[..., state], top) for state in range(policy.cells.aux)
         }
         figures.append(small_maps(panels, "Values by host state, in one scale; phases down, confidence across."))
-    over = f", averaged over {policy.cells.aux} host states by their evidence" if policy.cells.aux > 1 else ""
+    counts = {"tables": policy.cells.tables, "host states": policy.cells.aux}
+    several = " and ".join(f"{count} {what}" for what, count in counts.items() if count > 1)
+    over = f", averaged over {several} by their evidence" if several else ""
     lead = f"Rows are phases of the decoding, first to last; columns are bins of confidence{over}."
     return Section("Values and readiness", lead, figures, [_table(mean, mass, share)])
 
@@ -142,12 +146,12 @@ def _quantiles(policy: Policy, delta: float) -> list[dict[str, Any]]:
     visits = policy.stats.sums[0]
     values, order = radius(policy.stats, delta=delta)[visits > 0].sort()
     share = visits[visits > 0][order].cumsum(0) / visits.sum().clamp(min=1)
-    found = []
+    rows = []
     for label, level in QUANTILES.items():
         if len(values):
-            place = int(torch.searchsorted(share, level).clamp(max=len(values) - 1))
-            found.append({"delta": delta, "quantile": label, "radius": float(values[place])})
-    return found
+            cell = int(torch.searchsorted(share, level).clamp(max=len(values) - 1))
+            rows.append({"delta": delta, "quantile": label, "radius": float(values[cell])})
+    return rows
 
 
 def _over_time(events: tuple[float, ...], values: tuple[float, ...], title: str, caption: str) -> Figure:

@@ -16,11 +16,15 @@ from markupsafe import Markup
 
 from dprm.evaluate.card import Card
 from dprm.evaluate.study import Study
+from dprm.evaluate.verdict import judge
+from dprm.fit.montecarlo import is_local
+from dprm.host.metrics import BENEFIT
 from dprm.report.colours import order_colours
 from dprm.report.comparison import comparison
 from dprm.report.decisions import decisions
 from dprm.report.fits import fits
 from dprm.report.learned import sureness, what_was_learned
+from dprm.report.numbers import NOTHING
 from dprm.report.pareto import pareto
 from dprm.report.parts import Article, Section
 from dprm.report.passing import passing
@@ -65,32 +69,43 @@ def _article(run: Run, colours: dict[str, str]) -> Article:
 def _of_card(name: str, card: Card, colours: dict[str, str]) -> Article:
     parts = (comparison, fits, replay, decisions, pareto)
     sections = [part(card, colours) for part in parts]
+    grouped = "" if card.groups == card.count else f" in {card.groups:,} groups"
     facts = {
-        "host": card.host,
-        "problems": f"{card.count:,} of {card.split}",
+        "host": _host(card.host, card.variant),
+        "problems": f"{card.count:,} of {card.split}{grouped}",
         "positions a step": card.budget,
+        "reward": str(card.preference) or next(metric.name for metric in card.metrics if metric.role == BENEFIT),
         "reference": card.reference,
         "seed": ", ".join(map(str, card.seeds)),
     }
     provenance = {
         "command": card.command,
         "problems": card.problems,
-        "weights": card.weights or "–",
+        "weights": card.weights or NOTHING,
+        "device": card.device or NOTHING,
+        **{f"decoding, {part}": text for part, text in card.decoding.items()},
         "intervals": f"{card.resamples} resamples, 95 %",
         **{f"policy of {order}": arm.policy for order, arm in card.arms.items() if arm.policy is not None},
         **card.versions,
     }
-    return Article(name, "comparison", facts, _present(sections), provenance, card.verdict)
+    # By today's rules: a card may be older than they are.
+    verdict = None if card.verdict is None else judge(card).facts()
+    return Article(name, "comparison", facts, _present(sections), provenance, verdict)
 
 
 def _of_study(name: str, study: Study, colours: dict[str, str]) -> Article:
     sections = [passing(study, colours), trainings(study, colours)]
-    facts = {"host": study.host, "problems": f"{study.count:,} of {study.split}", "seed": str(study.seed)}
+    facts = {
+        "host": _host(study.host, study.variant),
+        "problems": f"{study.count:,} of {study.split}",
+        **({"answers a problem": str(study.samples)} if study.samples > 1 else {}),
+        "seed": ", ".join(map(str, study.seeds if study.parts else [study.seed])),
+    }
     provenance = {
         "command": study.command,
         **{f"problems, {part}": digest for part, digest in study.problems.items()},
-        **{f"arm {arm}": _told(account) for arm, account in study.arms.items()},
-        **{note: _told(value) for note, value in study.notes.items()},
+        **{f"arm {arm}": _in_words(account) for arm, account in study.arms.items()},
+        **{note: _in_words(value) for note, value in study.notes.items()},
         **study.versions,
     }
     return Article(name, "study", facts, _present(sections), provenance)
@@ -99,26 +114,38 @@ def _of_study(name: str, study: Study, colours: dict[str, str]) -> Article:
 def _of_policy(name: str, learned: Learned) -> Article:
     header = {key: value for key, value in learned.header.items() if key not in ("kind", "notes", "digest")}
     sections = _present([what_was_learned(learned.policy), sureness(learned.policy)])
-    notes = {f"note: {key}": _told(value) for key, value in learned.header.get("notes", {}).items()}
-    provenance = {**{key: _told(value) for key, value in header.items()}, **notes, "digest": learned.header["digest"]}
-    facts = {
-        "host": str(learned.header.get("notes", {}).get("host", "–")),
-        "values": str(header.get("values", "–")),
-        "cells": " × ".join(map(str, header.get("cells", []))) or "–",
-        "guidance": _told(header.get("guidance")),
-        "rule": str(header.get("rule", "–")),
+    written = learned.header.get("notes", {})
+    notes = {f"note: {key}": _in_words(value) for key, value in written.items()}
+    provenance = {
+        **{key: _in_words(value) for key, value in header.items()},
+        **notes,
+        "digest": learned.header["digest"],
     }
+    facts = {
+        "host": _host(str(written.get("host", NOTHING)), str(written.get("variant", ""))),
+        "estimator": str(written.get("estimator", NOTHING)),
+        "values": str(header["values"]),
+        "cells": " × ".join(map(str, header["cells"])),
+        "guidance": _in_words(header["guidance"]),
+        "rule": str(header["rule"]),
+    }
+    if learned.policy.head is not None or is_local(learned.policy):
+        del facts["cells"]  # They have none that mean anything.
     return Article(name, "policy", facts, sections, provenance)
+
+
+def _host(name: str, variant: str) -> str:
+    return f"{name}, {variant}" if variant else name
 
 
 def _present(sections: list[Section | None]) -> list[Section]:
     return [section for section in sections if section is not None]
 
 
-def _told(value: Any) -> str:
-    """A setting in words: nested ones as `name value`, separated by commas."""
+def _in_words(value: Any) -> str:
+    """A setting: nested ones as `name value`, separated by commas."""
     if isinstance(value, dict):
-        return ", ".join(f"{key} {_told(inner)}" for key, inner in value.items()) or "–"
+        return ", ".join(f"{key} {_in_words(inner)}" for key, inner in value.items()) or NOTHING
     if isinstance(value, list | tuple):
-        return ", ".join(map(_told, value))
-    return "–" if value is None else str(value)
+        return ", ".join(map(_in_words, value))
+    return NOTHING if value is None else str(value)

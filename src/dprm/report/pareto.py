@@ -1,7 +1,4 @@
-"""Pareto plots: where preferences exist, what each order earns in two objectives at once, and the front of the best.
-
-A card says so in its notes: `"objectives": {order: {objective: mean, …}, …}`, every objective the larger the better.
-"""
+"""Pareto plots: what each order earns in two benefits at once, and the front of the best."""
 
 from __future__ import annotations
 
@@ -11,28 +8,34 @@ from typing import Any
 import altair
 
 from dprm.evaluate.card import Card
+from dprm.host.metrics import BENEFIT
 from dprm.report.charts import PLOT, SOFT, colour, data, figure
 from dprm.report.parts import Figure, Section, Table
 
-# Pairs of objectives that are drawn.
+# Pairs of benefits that are drawn.
 MOST = 6
 
 
 def pareto(card: Card, colours: dict[str, str]) -> Section | None:
-    """A plot for every pair of objectives; None for a card without."""
-    earned: dict[str, dict[str, float]] = card.notes.get("objectives") or {}
-    names = list(dict.fromkeys(name for objectives in earned.values() for name in objectives))
+    """A plot for every pair of benefits; None for a card with fewer than two."""
+    names = [metric.name for metric in card.metrics if metric.role == BENEFIT]
     if len(names) < 2:
         return None
+    earned = {
+        order: {name: arm.metrics[name].mean for name in names if name in arm.metrics}
+        for order, arm in card.arms.items()
+    }
     pairs = list(combinations(names, 2))[:MOST]
     rows = [
         [order, *(f"{means[name]:.3f}" if name in means else "–" for name in names)] for order, means in earned.items()
     ]
+    reward = str(card.preference) or names[0]
     return Section(
         "Preferences",
-        "Mean of each objective, the larger the better. The line joins the orders that no other order beats in both.",
+        f"Mean of each benefit, the larger the better; the reward is {reward}. The line joins the orders that no other "
+        "order beats in both.",
         [_plot(earned, pair, colours) for pair in pairs],
-        [Table("Objectives", ["order", *names], rows, colours)],
+        [Table("Benefits", ["order", *names], rows, colours)],
     )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from dprm.evaluate.card import Arm, Card
 from dprm.evaluate.cards import cards_in, studies_in
 from dprm.evaluate.study import Study
-from dprm.fit.cost import Cost
-from dprm.report.fits import fitted_arms, paths_of
+from dprm.report.fits import fitted_arms, price_of
+from dprm.report.numbers import number, with_interval
 
 START, END = "<!-- results -->", "<!-- /results -->"
 FITS_START, FITS_END = "<!-- fits -->", "<!-- /fits -->"
@@ -18,42 +19,71 @@ _GAIN = ("difference in reward", "relative")
 
 
 def table(cards: dict[str, Card]) -> str:
-    """One line a card and order, as Markdown; differences are paired, with their 95 % interval.
+    """One line a card and order, as Markdown; differences have their 95 % interval.
 
     Cards that compare nothing but fits have their own table.
     """
     columns = ("host", "positions a step", "problems", "order", "solved", *_GAIN, "calls")
-    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
-    for name, card in cards.items():
-        if _compares_fits(card):
-            continue
-        for order, arm in card.arms.items():
-            posed = f"{card.count:,} {card.split}"
-            cells = [_link(name, card), card.budget, posed, order, _solved(arm), *_gain(card, arm)]
-            lines.append(f"| {' | '.join([*cells, f'{arm.nfe:.0f}'])} |")
-    return "\n".join(lines)
+    rows = [
+        (*_compared(name, card), order, _solved(arm), *_gain(card, arm), f"{arm.nfe:.0f}")
+        for name, card in cards.items()
+        if not _compares_fits(card)
+        for order, arm in card.arms.items()
+    ]
+    return _markdown(columns, rows)
 
 
 def fit_table(cards: dict[str, Card]) -> str:
     """One line a fit, for cards that compare nothing else: what it took and what it gained."""
-    columns = ("host", "positions a step", "problems", "estimator", "paths", "came back", "guidance", "solved", *_GAIN)
-    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
-    for name, card in cards.items():
-        if _compares_fits(card):
-            for arm in sorted(fitted_arms(card).values(), key=lambda arm: (arm.fit["estimator"], paths_of(arm))):
-                posed, cost = f"{card.count:,} {card.split}", Cost.of_notes(arm.fit)
-                spent = f"{paths_of(arm):,}", f"{cost.rejoined:,}" if cost.rejoined else ""
-                cells = [_link(name, card), card.budget, posed, arm.fit["estimator"], *spent, f"{arm.guidance:g}"]
-                lines.append(f"| {' | '.join([*cells, _solved(arm), *_gain(card, arm)])} |")
-    return "\n".join(lines)
+    columns = ("host", "positions a step", "problems", "estimator", "calls of the fit", "guidance", "solved", *_GAIN)
+    rows = [
+        (*_compared(name, card), *_fit(arm), _solved(arm), *_gain(card, arm))
+        for name, card in cards.items()
+        if _compares_fits(card)
+        for arm in sorted(fitted_arms(card).values(), key=lambda arm: (arm.fit["estimator"], price_of(arm)))
+    ]
+    return _markdown(columns, rows)
+
+
+def study_table(studies: dict[str, Study]) -> str:
+    """Trainings: what each order solves after each, or mean pass@K where several answers were sampled."""
+    rows = []
+    for name, study in studies.items():
+        shared = (_link(name, study.host, study.variant), f"{study.count:,} {study.split}")
+        for condition, parts in study.passk.items():
+            means = (f"{part} {parts[part]['unbiased']['mean']:.3f}" for part in ("all", "hard") if part in parts)
+            rows.append((*shared, condition, "samples", f"mean pass@K: {', '.join(means)}"))
+        whole = [entry for entry in study.results if not study.passk and entry.get("part", "all") == "all"]
+        for arm, order in dict.fromkeys((entry["arm"], entry["order"]) for entry in whole):
+            solved = (
+                f"{entry['solved']:.1%} at {entry['width']}"
+                for entry in whole
+                if (entry["arm"], entry["order"]) == (arm, order)
+            )
+            rows.append((*shared, arm, order, ", ".join(solved)))
+    return _markdown(("host", "problems", "training", "decoded by", "result"), rows)
+
+
+def _markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(line)} |" for line in (columns, ["---"] * len(columns), *rows))
 
 
 def _compares_fits(card: Card) -> bool:
     return 1 < len(fitted_arms(card)) == len(card.arms) - 1
 
 
-def _link(name: str, card: Card) -> str:
-    return f"[{card.host}{f', {card.variant}' if card.variant else ''}](results/{name})"
+def _link(name: str, host: str, variant: str) -> str:
+    return f"[{host}{f', {variant}' if variant else ''}](results/{name})"
+
+
+def _compared(name: str, card: Card) -> tuple[str, str, str]:
+    """Host, positions a step, problems."""
+    return _link(name, card.host, card.variant), card.budget, f"{card.count:,} {card.split}"
+
+
+def _fit(arm: Arm) -> tuple[str, str, str]:
+    """Estimator, price, guidance."""
+    return arm.fit["estimator"], f"{price_of(arm):,}", number(arm.guidance, "g")
 
 
 def _solved(arm: Arm) -> str:
@@ -62,33 +92,12 @@ def _solved(arm: Arm) -> str:
 
 
 def _gain(card: Card, arm: Arm) -> tuple[str, str]:
-    """The paired difference to the reference, and how much of the reference's mean it is."""
+    """The difference to the reference, and how much of the reference's mean it is."""
     if arm.delta is None:
         return "", ""
-    interval = f"{arm.delta:+.3f} [{arm.delta_low:+.3f}, {arm.delta_high:+.3f}]"
     mean = card.arms[card.reference].mean
+    interval = with_interval(arm.delta, arm.delta_low, arm.delta_high)
     return interval, f"{arm.delta / mean:+.1%}" if mean > 0 else ""
-
-
-def study_table(studies: dict[str, Study]) -> str:
-    """Trainings: what each order solves after each, or pass@K where samples were drawn."""
-    lines = ["| host | problems | training | decoded by | result |", "|---|---|---|---|---|"]
-    for name, study in studies.items():
-        link, posed = f"[{study.host}](results/{name})", f"{study.count:,} {study.split}"
-        if study.passk:
-            for arm, parts in study.passk.items():
-                shown = ", ".join(f"{part} {parts[part]['unbiased']['mean']:.3f}" for part in ("all", "hard"))
-                lines.append(f"| {link} | {posed} | {arm} | samples | mean pass@K: {shown} |")
-            continue
-        for arm in study.arms:
-            for order in dict.fromkeys(entry["order"] for entry in study.results):
-                solved = [
-                    f"{entry['solved']:.1%} at {entry['width']}"
-                    for entry in study.results
-                    if (entry["arm"], entry["order"]) == (arm, order)
-                ]
-                lines.append(f"| {link} | {posed} | {arm} masks | {order} | {', '.join(solved)} |")
-    return "\n".join(lines)
 
 
 def main(root: Path, check: bool) -> int:
