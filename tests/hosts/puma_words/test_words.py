@@ -156,7 +156,7 @@ def test_a_seed_gives_the_same_problems_and_another_seed_others():
 def test_splits_never_share_a_problem_nor_even_a_solution():
     templates, solutions = {}, {}
     for split in SPLITS:
-        some = [word_problems.generate(split, 1_500, 2, seed) for seed in (0, 1)]
+        some = [word_problems.generate(split, 800, 2, seed) for seed in (0, 1)]
         texts = [words.read_answer(row) for part in some for row in part.tokens.tolist()]
         solutions[split] = set(texts)
         plans = [(*plan, *numbers) for part in some for plan, numbers in zip(part.plan.tolist(), part.numbers.tolist())]
@@ -313,7 +313,7 @@ def test_cells_serve_the_decoder_and_the_streaming_pool():
         aux=word_cells.cell_state,
     )
     assert torch.equal(result.tokens, problems.tokens.long())
-    pool = ProgressivePool(word_problems.WordData(MIX), 16, order, phases=8, aux=word_cells.cell_state)
+    pool = ProgressivePool(word_problems.WordData(MIX), 16, order, phases=8, state_of=word_cells.cell_state)
     before = pool.canvases(0).masked.sum()
     pool.advance(0, torch.randn(16, words.LENGTH, words.VOCABULARY, generator=torch.Generator().manual_seed(0)))
     assert int((pool.canvases(1).noisy == words.MASK).sum()) != int(before)
@@ -327,8 +327,8 @@ def test_the_shared_transformer_reads_the_canvas_and_its_loss_falls():
     optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3)
     losses = []
     for step in range(30):
-        clean, noisy, masked = law.canvases(step)
-        loss = torch.nn.functional.cross_entropy(model(noisy)[masked], clean[masked])
+        seen = law.canvases(step)
+        loss = torch.nn.functional.cross_entropy(model(seen.noisy)[seen.masked], seen.clean[seen.masked])
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
