@@ -3,21 +3,30 @@
 import json
 from dataclasses import replace
 
+import pytest
 import torch
 
 import dprm
-from dprm.evaluate.protocol import settle
-from dprm.fit import Branched, Branching, MonteCarlo, estimator
+from dprm.decode import Fixed
+from dprm.evaluate.protocol import Account, Setting, settle
+from dprm.fit import ESTIMATORS, Branched, Branching, Fitted, HeadFit, MonteCarlo, estimator, fit
+from dprm.host.host import Problems
 from dprm.order import Stats
 from tests.toy_host import ToyHost
 
 HOST = ToyHost()
 SELECT = HOST.problems("select", 40)
+BRANCHING = Branching(states=3, alternatives=3, temper=0.0)
 
 
-def fitted(tmp_path):
-    setting = Branched(Branching(states=3, alternatives=3, temper=0.0), phases=4, beta=2.0, ready=8)
-    return setting.fit(HOST, HOST.problems("fit", 32), tmp_path / "p.dprm")
+@pytest.fixture(scope="module")
+def branched():
+    return fit(Branched(BRANCHING, phases=4, beta=2.0, gate=(0, 0, 8)), HOST, calls=700)
+
+
+@pytest.fixture(scope="module")
+def head():
+    return fit(HeadFit(BRANCHING, rounds=2), HOST, calls=1000)
 
 
 def worthless():
@@ -27,11 +36,12 @@ def worthless():
     bins = order.cells.index(0, torch.linspace(0, 1, 16), None).long()
     stats.add(bins, torch.linspace(0, 1, 16))
     order.merge(stats)
-    return order.policy(host="toy")
+    return Fitted(order.policy(host="toy"), None)
 
 
-def test_a_policy_that_gains_is_taken_at_the_guidance_that_gains(tmp_path):
-    policy, account = settle(HOST, SELECT, {"branched": fitted(tmp_path)}, {"branched": (0.001, 4.0)}, folder=tmp_path)
+def test_a_policy_that_gains_is_taken_at_the_guidance_that_gains(branched, tmp_path):
+    settled = settle(HOST, SELECT, {"branched": branched}, {"branched": (0.001, 4.0)}, folder=tmp_path)
+    policy, account = settled.policy, settled.account
     assert policy.guidance == 4.0
     assert account.taken is not None
     assert (account.taken.policy, account.taken.delta) == ("branched", 1.0)
@@ -41,9 +51,17 @@ def test_a_policy_that_gains_is_taken_at_the_guidance_that_gains(tmp_path):
     assert json.loads((tmp_path / "account.json").read_text())["taken"]["low"] == 1.0
 
 
+def test_the_choice_is_paid_for_in_calls_and_says_so(branched):
+    account = settle(HOST, SELECT, {"branched": branched}, {"branched": (0.001, 4.0)}).account
+    assert account.calls == 3 * 40 * 4  # The host's order and two settings.
+    assert "the choice took 480 model calls" in account.lines()
+
+
 def test_where_nothing_is_gained_guidance_is_0():
-    policy, account = settle(HOST, SELECT, {"worthless": worthless()}, {"worthless": (1.0, 2.0)})
-    assert policy.guidance == 0.0
+    settled = settle(HOST, SELECT, {"worthless": worthless()}, {"worthless": (1.0, 2.0)})
+    account = settled.account
+    assert settled.policy.guidance == 0.0
+    assert settled.shuffled is None
     assert account.taken is None
     assert "the host's own order (guidance 0)" in account.lines()[-2]
     # Sixteen events: no value is as large as its radius, and the account says so.
@@ -52,51 +70,80 @@ def test_where_nothing_is_gained_guidance_is_0():
     assert [setting.delta for setting in account.settings] == [0.0, 0.0]
 
 
-def test_values_that_do_not_transfer_are_not_tried(tmp_path):
-    policy = fitted(tmp_path)
-    bad = replace(policy, notes={**policy.notes, "explained": "-0.01"})
-    kept, account = settle(HOST, SELECT, {"bad": bad}, {"bad": (4.0,)})
-    assert kept.guidance == 0.0
-    assert account.settings == ()
-    assert "explain nothing" in account.refused["bad"]
+def test_values_that_do_not_transfer_are_not_tried(branched):
+    notes = {**branched.policy.notes, "explained": "-0.01"}
+    bad = replace(branched, policy=replace(branched.policy, notes=notes))
+    settled = settle(HOST, SELECT, {"bad": bad}, {"bad": (4.0,)})
+    assert settled.policy.guidance == 0.0
+    assert settled.account.settings == ()
+    assert "explain nothing" in settled.account.refused["bad"]
 
 
-def test_values_asked_prompt_by_prompt_are_taken_only_where_no_others_are(tmp_path):
-    asked = MonteCarlo(moments=(0.0,)).fit(HOST, SELECT, tmp_path / "m.dprm")
+def test_what_leans_was_found_in_whole_decodings_and_is_tried_all_the_same(head):
+    notes = {**head.policy.notes, "explained": "-0.01", "leaning": "10 · margin"}
+    leaning = replace(head, policy=replace(head.policy, notes=notes))
+    account = settle(HOST, SELECT, {"head": leaning}, {"head": (30.0,)}).account
+    assert account.refused == {}
+    assert len(account.settings) == 1
+
+
+def test_the_control_of_a_head_has_its_strength_chosen_the_same_way(head):
+    settled = settle(HOST, SELECT, {"head": head}, {"head": (1.0, 30.0)})
+    assert settled.account.taken is not None
+    assert settled.shuffled is not None
+    assert settled.shuffled.guidance in (1.0, 30.0)
+    assert settled.shuffled.rule == settled.policy.rule
+    assert torch.equal(settled.shuffled.head.weight, head.shuffled.head.weight)
+    assert settled.account.calls == (1 + 2 + 2) * 40 * 4
+
+
+def test_the_rule_of_deployment_is_that_which_chose(branched):
+    settled = settle(HOST, SELECT, {"branched": branched}, {"branched": (4.0,)}, rule="shortlist_top_m")
+    assert settled.policy.rule == "shortlist_top_m"
+
+
+def test_values_asked_prompt_by_prompt_are_taken_only_where_no_others_are(branched):
+    asked = fit(MonteCarlo(moments=(0.0,)), HOST, calls=64)
     guidances = {"branched": (4.0,), "worthless": (1.0,), "montecarlo": (10.0,)}
-    both = {"branched": fitted(tmp_path), "montecarlo": asked}
-    policy, account = settle(HOST, SELECT, both, guidances)
-    assert [setting.delta for setting in account.settings] == [1.0, 1.0]
-    assert account.taken is not None
-    assert account.taken.policy == "branched"
-    policy, account = settle(HOST, SELECT, {"worthless": worthless(), "montecarlo": asked}, guidances, folder=tmp_path)
+    settled = settle(HOST, SELECT, {"branched": branched, "montecarlo": asked}, guidances)
+    assert [setting.delta for setting in settled.account.settings] == [1.0, 1.0]
+    assert settled.account.taken is not None
+    assert settled.account.taken.policy == "branched"
+    settled = settle(HOST, SELECT, {"worthless": worthless(), "montecarlo": asked}, guidances)
+    account = settled.account
     assert account.taken is not None
     assert (account.taken.policy, account.taken.calls, account.host_calls) == ("montecarlo", 16.0, 4.0)
-    assert (policy.guidance, policy.notes["estimator"]) == (10.0, "montecarlo")
+    assert (settled.policy.guidance, settled.policy.notes["estimator"]) == (10.0, "montecarlo")
     assert "montecarlo at guidance 10: +1.0000 [+1.0000, +1.0000], 16.0 calls a problem instead of 4.0" in (
         account.lines()
     )
 
 
 def test_a_gain_too_small_to_see_asks_for_more_problems():
-    from dprm.evaluate.protocol import Account, Setting
-
     small = Setting("head", 10.0, 0.51, 0.01, -0.02, 0.04, 5000, 4.0)
     account = Account("toy", 400, "", 0.5, 4.0, None, (small,))
     assert account.lines()[-1] == "to see a gain of +0.0100 takes about 5000 problems: raise --select"
 
 
-def test_every_estimator_keeps_to_its_price():
-    for name, plan in ((name, estimator(name, 2_000)) for name in ("onpolicy", "branched", "head", "policy_gradient")):
-        assert plan.rounds >= 1, name
-        assert plan.prompts >= 1, name
-    assert estimator("onpolicy", 2_000).estimator.trajectories <= 2_000
-    gradient = estimator("policy_gradient", 2_000).estimator
-    assert gradient.rounds * gradient.prompts * gradient.samples <= 2_000
-    branching = estimator("branched", 2_000)
-    assert (
-        branching.prompts * branching.estimator.branching.states * branching.estimator.branching.alternatives <= 2_000
-    )
+@pytest.mark.parametrize("width", [1, 2])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_estimator_keeps_to_its_price(name, width):
+    host = HOST.with_decoding(count=Fixed(width))
+    notes = fit(estimator(name), host, calls=1500).policy.notes
+    calls = int(notes["calls"])
+    if name == "montecarlo":
+        assert calls == 0  # It is paid for when it answers.
+    elif name == "leaning":
+        assert 0 < calls < 0.25 * 1500
+    else:
+        assert 0.8 * 1500 < calls < 1.2 * 1500
+    assert notes["price"] == "1500"
+
+
+def test_too_few_calls_are_refused_by_every_estimator():
+    for name in ESTIMATORS:
+        with pytest.raises(ValueError, match="calls is 63"):
+            fit(estimator(name), HOST, calls=63)
 
 
 def test_a_table_with_enough_evidence_is_settled():
@@ -104,7 +151,24 @@ def test_a_table_with_enough_evidence_is_settled():
     stats = Stats(order.cells, order.beta)
     stats.add(torch.tensor([0] * 3000 + [1] * 3000), torch.cat([torch.zeros(3000), torch.ones(3000)]))
     order.merge(stats)
-    _, account = settle(HOST, SELECT, {"sure": order.policy(host="toy")}, {"sure": ()})
+    account = settle(HOST, SELECT, {"sure": Fitted(order.policy(host="toy"), None)}, {"sure": ()}).account
     assert account.settled == {"sure": 1.0}
     assert account.taken is None
-    assert not any("raise --paths" in line for line in account.lines())
+    assert not any("raise --calls" in line for line in account.lines())
+
+
+class Lottery(ToyHost):
+    """Rewards that only the group of a problem decides, and that an order other than the host's own cannot change."""
+
+    def judge(self, problems: Problems, tokens):
+        return (super().judge(problems, tokens) > 0.5).float() * (problems.groups % 2).float()
+
+
+def test_problems_of_a_group_count_as_one(branched):
+    problems = replace(SELECT, group=torch.arange(40) // 20)
+    fits, strengths = {"branched": branched}, {"branched": (4.0,)}
+    alone, grouped = settle(Lottery(), SELECT, fits, strengths), settle(Lottery(), problems, fits, strengths)
+    assert alone.account.taken is not None
+    # Twenty wins of one group are one win: of two groups nothing can be told.
+    assert grouped.account.settings[0].delta == 0.5
+    assert grouped.account.taken is None

@@ -21,7 +21,7 @@ class OnPolicy:
     """The on-policy estimator.
 
     Attributes:
-        prompts: prompts a round, fewer where the calls do not pay for one. samples: trajectories of each prompt.
+        prompts: prompts a round at most. samples: trajectories of each prompt.
         rule: how positions are drawn while learning; `top_m` would never leave the host's order.
         phases, bins, beta, baseline: of the Order that learns. aux: whether its cells know the host's state.
         gate: (T_warm, T_switch, N_ready), the first two in rounds.
@@ -46,9 +46,10 @@ class OnPolicy:
     def learn(self, run: Run) -> Policy:
         """Fit; see `fit.fit`."""
         steps = run.steps  # To know it takes a few decodings, which are paid for as well.
-        answers = (run.calls - run.cost.calls) / steps
-        prompts = max(1, min(self.prompts, int(answers / self.samples)))
-        rounds = max(1, int(answers / (prompts * self.samples)))
+        affordable = max(1, int((run.calls - run.cost.calls) / (steps * self.samples)))
+        # Even rounds, so that no calls are left over.
+        rounds = -(-affordable // self.prompts)
+        prompts = affordable // rounds
         run.reserve(rounds * prompts)
         host = run.host
         warm, switch, ready = self.gate
