@@ -53,7 +53,7 @@ class Trace:
         self.decisions += choice.kept.any(1)
         self.changed += choice.changed
         self.picks += choice.kept.sum(1)
-        self.ready += (choice.picked_gate >= 1.0).sum(1)
+        self.ready += choice.picked_ready.sum(1)
         self.gate += choice.picked_gate.sum(1)
 
     def __getitem__(self, rows: Tensor) -> Trace:

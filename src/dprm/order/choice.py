@@ -195,6 +195,11 @@ class Choice:
         return self._decision.gate_of(self.picked_cell) * self.kept
 
     @cached_property
+    def picked_ready(self) -> Tensor:
+        """[B,K] bool, the picks whose cell has all the evidence it needs."""
+        return (look_up(self._decision.tilt.gate, self.picked_cell) >= 1.0) & self.kept
+
+    @cached_property
     def _cell(self) -> Tensor:
         return self._decision.all_cells()
 
@@ -238,6 +243,8 @@ class Choice:
         both.__dict__["kept"] = torch.cat([self.kept, other.kept], dim=1)
         both.picked_cell = torch.cat([self.picked_cell, other.picked_cell], dim=1)
         both.mask = self.mask | other.mask
+        both.__dict__["picked_ready"] = torch.cat([self.picked_ready, other.picked_ready], dim=1)
+        both.__dict__["picked_gate"] = torch.cat([self.picked_gate, other.picked_gate], dim=1)
         both.__dict__["host_mask"] = self.host_mask | other.host_mask
         both.__dict__["changed"] = self.changed | other.changed
         return both
