@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -235,10 +236,11 @@ def _tested(settings: list[Simulated], seed: int) -> Card:
 
 # ---- enumerable chains, through the decoder --------------------------------------------------------------------------
 
-# Of the fits on chains: small ones, because there are hundreds of them.
-_CALLS = {"onpolicy": 4096, "head": 8192}
+# Of the fits on chains: small ones, because there are hundreds of them. A fit that serves all studies has more: a table
+# is not used before its values are larger than they can be off.
+_CALLS, _SHARED = {"onpolicy": 4096, "head": 8192}, {"onpolicy": 65_536, "head": 8192}
 _SETTINGS: dict[str, dict[str, Any]] = {
-    "onpolicy": {"samples": 8, "beta": 2.0, "gate": (0, 0, 32)},
+    "onpolicy": {"prompts": 512, "samples": 8, "beta": 0.5, "gate": (0, 0, 32)},
     "head": {"rounds": 2, "reach": 1},
 }
 
@@ -258,12 +260,12 @@ def chain_world(
     Args:
         learner: the estimator.
         fit_on: where one policy for all studies is fitted; None: every study fits its own, on its own prompts.
-        chosen_first: False takes the policy straight to the test, at the largest guidance.
+        chosen_first: False takes the policy straight to the test, at a large guidance.
     """
-    shared = None if fit_on is None else _fitted(fit_on, learner, 0)
+    shared = None if fit_on is None else cache(partial(_fitted, fit_on, learner, 0, _SHARED[learner]))
 
     def study(seed: int) -> Verdict:
-        fitted = shared or _fitted(host, learner, seed)
+        fitted = _fitted(host, learner, seed, _CALLS[learner]) if shared is None else shared()
         strengths = estimator(learner, **_SETTINGS[learner]).strengths(fitted.policy)
         if chosen_first:
             settled = settle(
@@ -276,7 +278,8 @@ def chain_world(
             )
             policy, shuffled = settled.policy, settled.shuffled
         else:
-            strongest = max(strengths, default=0.0)
+            # So strong that noise changes decisions: a policy that changes none puts no verdict to the test.
+            strongest = 10.0 * max(strengths, default=0.0)
             policy, shuffled = replace(fitted.policy, guidance=strongest, rule="top_m"), fitted.shuffled
             shuffled = None if shuffled is None else replace(shuffled, guidance=strongest, rule="top_m")
         controls: Mapping[str, Policy] = {} if shuffled is None else {"dprm": shuffled}
@@ -288,5 +291,5 @@ def chain_world(
     return World(name, study, least, most, {**facts, "estimator": learner})
 
 
-def _fitted(host: Population, learner: str, seed: int) -> Fitted:
-    return fit(estimator(learner, **_SETTINGS[learner]), host, calls=_CALLS[learner], seed=seed % 2**31, rows=2048)
+def _fitted(host: Population, learner: str, seed: int, calls: int) -> Fitted:
+    return fit(estimator(learner, **_SETTINGS[learner]), host, calls=calls, seed=seed % 2**31, rows=2048)
