@@ -62,7 +62,7 @@ def spec(value: Any) -> Any:
     if isinstance(value, bytes | complex):
         return repr(value)
     if isinstance(value, CodeType):
-        return [value.co_code.hex(), list(value.co_names), [spec(constant) for constant in value.co_consts]]
+        return f"code {word(value.co_code.hex(), value.co_names, value.co_consts)}"
     # Of any other object what it is, and the plain settings it was made with.
     return [type(value).__qualname__, _settings(value)]
 
