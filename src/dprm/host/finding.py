@@ -17,6 +17,8 @@ from typing import Any
 from dprm.host.host import Host
 
 GROUP = "dprm.hosts"
+# Modules of files that were run, by path and time of the last change.
+_FILES: dict[tuple[Path, int], Any] = {}
 
 
 def attribute(where: str) -> Any:
@@ -37,18 +39,23 @@ def attribute(where: str) -> Any:
 
 
 def _from_file(path: Path) -> Any:
+    """The module of a file; it is run once, until the file changes: a model may be loaded there."""
     if not path.is_file():
         raise ValueError(f"there is no file {path}")
-    name = f"dprm_user_{path.stem}"
-    found = importlib.util.spec_from_file_location(name, path.resolve())
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    sys.modules[name] = module
-    # What stands beside the file can be imported by it.
-    with _also(path.resolve().parent):
-        found.loader.exec_module(module)
-    return module
+    path = path.resolve()
+    key = path, path.stat().st_mtime_ns
+    if key not in _FILES:
+        name = f"dprm_user_{path.stem}"
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        # What stands beside the file can be imported by it.
+        with _also(path.parent):
+            spec.loader.exec_module(module)
+        _FILES[key] = module
+    return _FILES[key]
 
 
 def _imported(name: str, here: Path) -> Any:
