@@ -1,93 +1,271 @@
-"""What the documents show works as shown, and links lead somewhere."""
+"""What the documents show runs as it stands, and links lead somewhere."""
 
+import dataclasses
 import re
+import shlex
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
 import dprm
+from dprm.cli import app
+from dprm.evaluate.card import Card
+from dprm.order import choice
+from dprm.order.features import names as features
+from dprm.order.head import Head
+from tests.draws import taught
 from tests.mock_denoiser import MASK, MockDenoiser, masked_canvas
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-def blocks(path: Path) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", path.read_text(), re.S)
+def blocks(path: Path, language: str = "python") -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", path.read_text(), re.S)
 
 
-def test_the_ten_lines_of_the_readme_run(tmp_path, monkeypatch):
+def run(page: str, names: dict, first: int = 0, last: int | None = None) -> dict:
+    """Execute the blocks of a page, or some of them, one after the other in one namespace."""
+    for number, code in list(enumerate(blocks(ROOT / page)))[first:last]:
+        exec(compile(code, f"{page}, block {number}", "exec"), names)
+    return names
+
+
+@pytest.fixture
+def names(tmp_path, monkeypatch):
+    """What a reader has: a model, canvases, a reward, and an empty folder to work in."""
     monkeypatch.chdir(tmp_path)
-    dprm.Order(rule="soft_bon").policy().save("my-model.dprm")
-    tokens = masked_canvas(4, 10)
-    names = {
-        "MASK": MASK,
-        "model": MockDenoiser(),
-        "tokens": tokens,
-        "masked_at_start": (tokens == MASK).sum(1),
-        "choices": [],
-        "reward": torch.rand(4),
-        "prompt_id": torch.tensor([0, 0, 1, 1]),
-        "torch": torch,
-    }
-    (code,) = blocks(ROOT / "README.md")
-    exec(code, names)
+    canvas = masked_canvas(4, 10)
+    canvas[3] = 1  # A row that has nothing left to reveal.
+    return {"MASK": MASK, "model": MockDenoiser(), "canvas": canvas, "tokens": canvas.clone()}
+
+
+def head() -> Head:
+    weight = torch.randn(len(features(1, 4)), generator=torch.Generator().manual_seed(0))
+    return Head(weight, support=1000)
+
+
+POLICIES = {
+    "an empty order": lambda: dprm.Order(),
+    "a table": lambda: taught(dprm.Order(ready=1), 1),
+    "a head": lambda: dprm.Order(signal="odds", head=head(), ready=1),
+}
+
+
+@pytest.mark.parametrize("order", POLICIES.values(), ids=POLICIES)
+def test_the_ten_lines_of_the_readme_run_with_every_kind_of_policy(names, order):
+    order().policy(host="my-model").save("my-model.dprm")
+    before = names["tokens"].clone()
+    run("README.md", names, last=1)
     assert not (names["tokens"] == MASK).any()
-    assert dprm.Policy.load("my-model.dprm").step == 1
+    assert torch.equal(names["tokens"][before != MASK], before[before != MASK])
+    expected = dprm.decode(names["model"], names["canvas"], order(), mask_id=MASK, budget=2).tokens
+    assert torch.equal(names["tokens"], expected)
 
 
-def test_the_steps_of_the_decoder_page_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    act, learn, deploy, workers, loop = blocks(ROOT / "docs" / "your-own-decoder.md")
-    start = masked_canvas(4, 10)
-    names = {
-        "MASK": MASK,
+def test_the_lines_of_the_readme_from_a_model_to_a_policy_run(names):
+    canvases = masked_canvas(40, 8, prompt=3)
+    canvases[:, :3] = torch.randint(MASK, (40, 3), generator=torch.Generator().manual_seed(0))
+    canvases = canvases.unique(dim=0)[:30]
+    names["problems"] = {"fit": canvases[:10], "select": canvases[10:20], "test": canvases[20:]}
+    names["reward"] = lambda tokens, facts: float(tokens[-1] == 0)
+    names["dprm"] = dprm
+    run("README.md", names, first=1)
+    assert names["learned"].card.split == "select"
+    assert dprm.Policy.load("my-model.dprm").digest == names["learned"].policy.digest
+
+
+def test_the_steps_of_the_decoder_page_run(names, tmp_path):
+    names |= {
         "EOS": 0,
-        "model": MockDenoiser(),
-        "masked_at_start": (start == MASK).sum(1),
-        "torch": torch,
-        "reward": torch.rand(4),
+        "score": lambda tokens: (tokens == 1).double().mean(1),
         "prompt_id": torch.tensor([0, 0, 1, 1]),
-        "data": [start, start],
-        "canvas": start,
+        "batches": [masked_canvas(4, 10)] * 2,
+        "canvas": masked_canvas(4, 10),
         "row_seeds": torch.arange(4),
-        "group": None,
         "position": torch.full((16,), 9),
         "token": torch.arange(16) % MASK,
     }
-
-    def decode(prompts):
-        names.update(tokens=prompts.clone(), choices=[])
-        exec(act, names)
-        return names["choices"]
-
-    decode(start)
-    exec(learn, {**names, "decode": decode, "dprm": dprm})
-    choices = decode(start)
-    exec(deploy, names)
-    names["order"].observe(choices, names["reward"], group=names["prompt_id"])
-    other = dprm.Order(rule="soft_bon")
-    exec(workers.replace("delta.all_reduce(group)", "pass  #"), {**names, "other_order": other})
-    names["order"] = dprm.Order()
-    exec(loop.replace("until=8", "until=4"), {**names, "dprm": dprm})
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    try:
+        run("docs/your-own-decoder.md", names)
+    finally:
+        torch.distributed.destroy_process_group()
+    assert dprm.Policy.load("my-model.dprm").step == 2
+    assert torch.equal(names["other"].stats.count, names["worker"].stats.count)
+    assert names["result"].tokens.shape == (16, 10)
 
 
-def test_the_host_of_the_host_page_works(tmp_path):
-    parts = blocks(ROOT / "docs" / "your-own-host.md")
-    names = {"torch": torch, "path": tmp_path / "p.dprm"}
-    exec("\n".join(parts), names)
-    assert names["card"].arms["confidence"].mean == 0.0
-    assert names["card"].arms["dprm"].mean == 1.0
+def test_the_blocks_of_the_theory_page_run():
+    shown = run("docs/theory.md", {})
+    assert shown["chain"].expected_reward(shown["chain"].confidence) == 0.0
+    assert shown["chain"].expected_reward(shown["chain"].hard) == pytest.approx(1.0)
+
+
+@pytest.mark.slow
+class TestYourOwnModel:
+    """The page that starts with a Hugging Face model: every block and every command of it."""
+
+    PAGE = "docs/your-own-model.md"
+
+    @pytest.fixture(scope="class")
+    def folder(self, tmp_path_factory):
+        """Where the reader is: the blocks of the host in a file, a package that is installed, problems in a file."""
+        pytest.importorskip("transformers", reason="transformers is not installed")
+        folder = tmp_path_factory.mktemp("reviews")
+        shown = blocks(ROOT / self.PAGE)
+        reward = next(code for code in shown if code.startswith("def harsh"))
+        (folder / "reviews.py").write_text("\n".join([*shown[:2], reward]))
+        (entry_point,) = blocks(ROOT / self.PAGE, "toml")
+        installed = folder / "reviews-1.0.dist-info"
+        installed.mkdir()
+        group, _, line = entry_point.strip().partition("\n")
+        group = group.removeprefix("[project.entry-points.").strip('"]')
+        (installed / "entry_points.txt").write_text(f"[{group}]\n{line.replace(chr(34), '')}\n")
+        (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: reviews\nVersion: 1.0\n")
+        return folder
+
+    @pytest.fixture(scope="class")
+    def shown(self, folder):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(folder)
+            return run(self.PAGE, {"__name__": "page"})
+
+    def test_a_strangers_model_comes_to_policy_verdict_and_page_in_thirty_lines(self, shown, folder):
+        lines = [line for code in blocks(ROOT / self.PAGE)[1:3] for line in code.splitlines() if line.strip()]
+        assert len(lines) <= 30
+        card = shown["learned"].card
+        assert card.verdict["verdict"] == "apply"
+        assert (card.split, card.count) == ("test", 48)
+        # As the page says.
+        means = {name: arm.mean for name, arm in card.arms.items()}
+        assert means["dprm"] > 0.99
+        assert max(means[name] for name in ("confidence", "entropy", "margin")) < 0.01
+        assert means["random"] < 0.15
+        assert {"dprm, shuffled values", "dprm, gate only", "dprm, reward only"} <= means.keys()
+        assert dprm.Policy.load(folder / "reviews.dprm").digest == shown["learned"].policy.digest
+        assert "<svg" in (folder / "reviews.html").read_text()
+        result = dprm.decode(
+            shown["model"],
+            shown["canvases"][:1],
+            dprm.Order.from_policy(shown["learned"].policy),
+            mask_id=shown["MASK"],
+        )
+        music = shown["SAID"][2]
+        assert result.step_map[0, music] == 1, "the learned order begins with the music"
+
+    def test_the_host_that_is_a_class_works(self, shown):
+        arms = shown["bits"].card.arms
+        assert (arms["confidence"].mean, arms["dprm"].mean) == (0.0, 1.0)
+
+    def test_every_command_of_the_page_works(self, shown, folder, monkeypatch):
+        monkeypatch.chdir(folder)
+        monkeypatch.syspath_prepend(str(folder))
+        monkeypatch.delitem(sys.modules, "reviews", raising=False)
+        lines = [line for code in blocks(ROOT / self.PAGE, "shell") for line in code.splitlines()]
+        assert len(lines) == 9
+        for line in lines:
+            program, *arguments = shlex.split(line)
+            assert program == "dprm"
+            result = CliRunner().invoke(app, arguments)
+            assert result.exit_code == 0, f"{line}\n{result.output}\n{result.exception!r}"
+        card = Card.load(folder / "reviews.json")
+        assert (card.verdict["verdict"], card.arms["reviews"].mean) == ("apply", pytest.approx(1.0))
+        assert "audit" not in card.command
+        assert (folder / "reviews.looks.jsonl").read_text().count("\n") == 1
+
+
+def test_every_page_with_code_is_executed_by_a_test():
+    """A page that is new here, or whose first code is new, needs a test of its own."""
+    executed = {"README.md", "your-own-decoder.md", "your-own-model.md", "theory.md"}
+    assert {path.name for path in DOCUMENTS if blocks(path)} == executed
+
+
+COMMAND = re.compile(r"^\s*dprm ([a-z]+)(.*)$")
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+
+
+def told() -> list[tuple[str, str]]:
+    """Every command with options that a document shows in a block or between backticks, with where it does."""
+    found = []
+    for path in DOCUMENTS:
+        text = path.read_text()
+        listed = [
+            line for code in re.findall(r"```(?:shell|bash)?\n(.*?)```", text, re.S) for line in code.splitlines()
+        ]
+        listed += re.findall(r"`(dprm [^`]+)`", text)
+        found += [(path.name, line.split("#")[0]) for line in listed if COMMAND.match(line)]
+    return found
+
+
+@pytest.mark.parametrize(("page", "line"), told(), ids=lambda part: part[:60])
+def test_commands_that_are_shown_exist_with_their_options(page, line):
+    name, rest = COMMAND.match(line).groups()
+    shown = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "200", "TERM": "dumb"})
+    assert shown.exit_code == 0, f"{page}: {line}"
+    for option in OPTION.findall(rest):
+        assert re.search(rf"{option}\b", shown.output), f"{page}: dprm {name} has no {option}"
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(path):
-    for target in re.findall(r"\]\(([^)#]+)", path.read_text()):
-        if not target.startswith("http"):
-            assert (path.parent / target).exists(), f"{path.name} links to {target}"
+    for target, _, section in re.findall(r"\]\(([^)#]*)(#([^)]+))?\)", path.read_text()):
+        if target.startswith("http"):
+            continue
+        file = path.parent / target if target else path
+        assert file.exists(), f"{path.name} links to {target}"
+        if section:
+            headings = re.findall(r"^#+ (.*)$", file.read_text(), re.M)
+            anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+            assert section in anchors, f"{path.name} links to {target}#{section}"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_files_that_are_named_are_there(path):
+    """Between backticks: `tests/order/test_stats.py`, `fit/branched.py`; those of the library from src/dprm."""
+    for file in re.findall(r"`((?:[\w.-]+/)+[\w.-]+\.(?:py|json|md))`", path.read_text()):
+        places = (ROOT / file, ROOT / "src" / "dprm" / file, ROOT / "src" / file)
+        assert any(place.exists() for place in places), f"{path.name} names {file}"
+
+
+def test_the_walk_of_the_architecture_page_is_the_one_a_comparison_takes(names, monkeypatch):
+    """The files between `dprm compare dmpo` and the line that computes a score, in their order."""
+    dprm.Order(aux=10, signal="odds", head=dataclasses.replace(head10(), support=9), ready=1).policy().save("p.dprm")
+    stacks = []
+
+    def noted(self, *arguments):
+        stacks.append([Path(frame.filename) for frame in traceback.extract_stack()])
+        return rank(self, *arguments)
+
+    rank = choice.Decision.rank
+    monkeypatch.setattr(choice.Decision, "rank", noted)
+    arguments = "compare dmpo --limit 1 --width 28 --orders confidence --policy p.dprm"
+    result = CliRunner().invoke(app, arguments.split())
+    assert result.exit_code == 0, result.output
+    source = Path(dprm.__file__).parent
+    passed = [path.relative_to(source).as_posix() for path in stacks[0] if path.is_relative_to(source)]
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    walk = text.split("## From the command to the score")[1].split("\n## ")[0]
+    listed = re.findall(r"^\d\. .*?\]\(\.\./src/dprm/([\w/]+\.py)\)", walk, re.M)
+    assert listed == [*dict.fromkeys(passed), "order/choice.py"]
+    assert len(listed) <= 8
+
+
+def head10() -> Head:
+    weight = torch.randn(len(features(10, 4)), generator=torch.Generator().manual_seed(0))
+    return Head(weight, aux=10)
+
+
+def test_the_rooms_of_the_architecture_page_are_the_folders_of_the_library():
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    rooms = re.findall(r"^\| `(\w+)/` \|", text, re.M)
+    folders = [path.parent.name for path in (ROOT / "src" / "dprm").glob("*/__init__.py")]
+    assert sorted(rooms) == sorted(folders)
 
 
 def test_the_cost_table_is_that_of_the_committed_run():
@@ -95,7 +273,7 @@ def test_the_cost_table_is_that_of_the_committed_run():
     assert checked.returncode == 0, "run `python -m benchmarks.table`"
 
 
-def test_the_picture_is_the_one_its_script_draws(tmp_path, monkeypatch):
+def test_the_picture_is_the_one_its_script_draws(tmp_path):
     drawn = (ROOT / "docs" / "pictures" / "idea.svg").read_text()
     script = tmp_path / "make_idea.py"
     script.write_text((ROOT / "docs" / "pictures" / "make_idea.py").read_text())

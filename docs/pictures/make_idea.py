@@ -5,6 +5,7 @@ from pathlib import Path
 import torch
 
 import dprm
+from dprm.decode import Step
 from dprm.theory import myopic
 
 CHAIN = myopic(beta=2.0)
@@ -16,8 +17,9 @@ def decoded(order: dprm.Order) -> list[tuple[list[int], list[float], int | None]
     """Every canvas of a decoding: tokens, confidence of what is masked, the position revealed next."""
     frames: list[tuple[list[int], list[float], int | None]] = []
 
-    def keep(state, reading, choice):
-        frames.append((state.tokens[0].tolist(), reading.confidence[0].tolist(), int(choice.mask[0].int().argmax())))
+    def keep(step: Step) -> None:
+        chosen = int(step.choice.mask[0].int().argmax())
+        frames.append((step.state.tokens[0].tolist(), step.reading.confidence[0].tolist(), chosen))
 
     canvas = torch.full((1, CHAIN.length), CHAIN.vocab)
     result = dprm.decode(CHAIN.denoiser(), canvas, order, mask_id=CHAIN.vocab, on_step=keep)

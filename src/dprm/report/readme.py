@@ -1,31 +1,55 @@
-"""The README's result tables, from committed cards: `python -m dprm.report.readme`, or `--check` to compare only."""
+"""The tables of README and docs, from committed cards: `python -m dprm.report.readme`, or `--check` to compare only."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from dprm.evaluate.card import Arm, Card
 from dprm.evaluate.cards import cards_in, studies_in
 from dprm.evaluate.study import Study
+from dprm.evaluate.verdict import Verdict, judge_cards
 from dprm.report.fits import fitted_arms, price_of
 from dprm.report.numbers import number, with_interval
 
-START, END = "<!-- results -->", "<!-- /results -->"
-FITS_START, FITS_END = "<!-- fits -->", "<!-- /fits -->"
-STUDIES_START, STUDIES_END = "<!-- studies -->", "<!-- /studies -->"
+# Files with tables, and the way from there to the folder of cards. A table stands between <!-- NAME --> and
+# <!-- /NAME -->.
+DOCUMENTS = {"README.md": "results", "docs/results.md": "../results", "docs/verdict.md": "../results"}
+CALIBRATION = "verdict-calibration.json"
 _GAIN = ("difference in reward", "relative")
 
 
-def table(cards: dict[str, Card]) -> str:
+def headline(cards: dict[str, Card], folder: str) -> str:
+    """One line a card with a learned order: the host's own order beside it, and the verdict that `dprm audit` gives."""
+    hosts = dict.fromkeys(card.host for card in cards.values())
+    verdicts: dict[str, Verdict] = {}
+    for host in hosts:
+        verdicts |= judge_cards({name: card for name, card in cards.items() if card.host == host})[1]
+    rows = []
+    for name, card in cards.items():
+        arm = verdicts[name].arm
+        if arm is not None and not _compares_fits(card):
+            learned, own = card.arms[arm], card.arms[card.reference]
+            calls = (
+                f"{own.nfe:.0f}" if f"{own.nfe:.0f}" == f"{learned.nfe:.0f}" else f"{own.nfe:.0f} → {learned.nfe:.0f}"
+            )
+            gain = f"{_solved(own)} → {_solved(learned)}", _gain(card, learned)[0]
+            rows.append((*_compared(name, card, folder), *gain, calls, verdicts[name].verdict))
+    columns = ("host", "positions a step", "problems", "host's own order → learned", _GAIN[0], "calls", "verdict")
+    return _markdown(columns, rows)
+
+
+def table(cards: dict[str, Card], folder: str) -> str:
     """One line a card and order, as Markdown; differences have their 95 % interval.
 
     Cards that compare nothing but fits have their own table.
     """
     columns = ("host", "positions a step", "problems", "order", "solved", *_GAIN, "calls")
     rows = [
-        (*_compared(name, card), order, _solved(arm), *_gain(card, arm), f"{arm.nfe:.0f}")
+        (*_compared(name, card, folder), order, _solved(arm), *_gain(card, arm), f"{arm.nfe:.0f}")
         for name, card in cards.items()
         if not _compares_fits(card)
         for order, arm in card.arms.items()
@@ -33,11 +57,11 @@ def table(cards: dict[str, Card]) -> str:
     return _markdown(columns, rows)
 
 
-def fit_table(cards: dict[str, Card]) -> str:
+def fit_table(cards: dict[str, Card], folder: str) -> str:
     """One line a fit, for cards that compare nothing else: what it took and what it gained."""
     columns = ("host", "positions a step", "problems", "estimator", "calls of the fit", "guidance", "solved", *_GAIN)
     rows = [
-        (*_compared(name, card), *_fit(arm), _solved(arm), *_gain(card, arm))
+        (*_compared(name, card, folder), *_fit(arm), _solved(arm), *_gain(card, arm))
         for name, card in cards.items()
         if _compares_fits(card)
         for arm in sorted(fitted_arms(card).values(), key=lambda arm: (arm.fit["estimator"], price_of(arm)))
@@ -45,11 +69,11 @@ def fit_table(cards: dict[str, Card]) -> str:
     return _markdown(columns, rows)
 
 
-def study_table(studies: dict[str, Study]) -> str:
+def study_table(studies: dict[str, Study], folder: str) -> str:
     """Trainings: what each order solves after each, or mean pass@K where several answers were sampled."""
     rows = []
     for name, study in studies.items():
-        shared = (_link(name, study.host, study.variant), f"{study.count:,} {study.split}")
+        shared = (_link(folder, name, study.host, study.variant), f"{study.count:,} {study.split}")
         for condition, parts in study.passk.items():
             means = (f"{part} {parts[part]['unbiased']['mean']:.3f}" for part in ("all", "hard") if part in parts)
             rows.append((*shared, condition, "samples", f"mean pass@K: {', '.join(means)}"))
@@ -64,6 +88,16 @@ def study_table(studies: dict[str, Study]) -> str:
     return _markdown(("host", "problems", "training", "decoded by", "result"), rows)
 
 
+def calibration_table(card: dict[str, Any]) -> str:
+    """How often the verdict says `apply` in every world of `dprm audit --calibrate`, and how often it may or should."""
+    rows = []
+    for world in card["worlds"]:
+        limit = "only shown" if world["most"] is None else f"at most {world['most']:.0%}"
+        limit = limit if world["least"] is None else f"at least {world['least']:.0%}"
+        rows.append((world["name"], f"{world['studies']:,}", f"{world['apply']:.1%}", limit))
+    return _markdown(("world", "studies", "`apply`", "limit"), rows)
+
+
 def _markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in (columns, ["---"] * len(columns), *rows))
 
@@ -72,13 +106,13 @@ def _compares_fits(card: Card) -> bool:
     return 1 < len(fitted_arms(card)) == len(card.arms) - 1
 
 
-def _link(name: str, host: str, variant: str) -> str:
-    return f"[{host}{f', {variant}' if variant else ''}](results/{name})"
+def _link(folder: str, name: str, host: str, variant: str) -> str:
+    return f"[{host}{f', {variant}' if variant else ''}]({folder}/{name})"
 
 
-def _compared(name: str, card: Card) -> tuple[str, str, str]:
+def _compared(name: str, card: Card, folder: str) -> tuple[str, str, str]:
     """Host, positions a step, problems."""
-    return _link(name, card.host, card.variant), card.budget, f"{card.count:,} {card.split}"
+    return _link(folder, name, card.host, card.variant), card.budget, f"{card.count:,} {card.split}"
 
 
 def _fit(arm: Arm) -> tuple[str, str, str]:
@@ -101,26 +135,40 @@ def _gain(card: Card, arm: Arm) -> tuple[str, str]:
 
 
 def main(root: Path, check: bool) -> int:
-    """Write the tables into README.md, or say whether they are already there."""
-    readme, results = root / "README.md", root / "results"
-    text = readme.read_text()
-    cards = cards_in(results)
-    wanted = _put(text, START, END, table(cards))
-    if FITS_START in text:
-        wanted = _put(wanted, FITS_START, FITS_END, fit_table(cards))
-    if STUDIES_START in text:
-        wanted = _put(wanted, STUDIES_START, STUDIES_END, study_table(studies_in(results)))
-    if check:
+    """Write the tables into the documents, or say whether they are already there."""
+    cards, studies = cards_in(root / "results"), studies_in(root / "results")
+    calibration = root / "results" / CALIBRATION
+    worlds = json.loads(calibration.read_text()) if calibration.is_file() else {"worlds": []}
+    stale = []
+    for document, folder in DOCUMENTS.items():
+        path = root / document
+        if not path.is_file():
+            continue
+        text = wanted = path.read_text()
+        for name, content in {
+            "headline": headline(cards, folder),
+            "results": table(cards, folder),
+            "fits": fit_table(cards, folder),
+            "studies": study_table(studies, folder),
+            "calibration": calibration_table(worlds),
+        }.items():
+            wanted = _put(wanted, name, content)
         if wanted != text:
-            print("README.md does not show the committed cards: run `python -m dprm.report.readme`", file=sys.stderr)
-        return int(wanted != text)
-    readme.write_text(wanted)
-    return 0
+            stale.append(document)
+            if not check:
+                path.write_text(wanted)
+    if check and stale:
+        print(f"not as the committed cards: {', '.join(stale)}; run `python -m dprm.report.readme`", file=sys.stderr)
+    return int(check and bool(stale))
 
 
-def _put(text: str, start: str, end: str, what: str) -> str:
+def _put(text: str, name: str, content: str) -> str:
+    """The text with other content between the marks of a table; as it is where there are none."""
+    start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+    if start not in text:
+        return text
     before, rest = text.split(start)
-    return f"{before}{start}\n{what}\n{end}{rest.split(end)[1]}"
+    return f"{before}{start}\n{content}\n{end}{rest.split(end)[1]}"
 
 
 if __name__ == "__main__":
