@@ -292,15 +292,28 @@ def test_problems_of_a_group_are_held_out_together():
     assert same(replace(branches, group=apart.group), apart)  # What happens to a problem is its key's business alone.
 
 
-def test_shuffled_branches_have_the_same_numbers_inside_every_problem():
+def test_shuffled_branches_have_the_same_answers_in_every_state():
     branches, _ = collect(40)
     shuffled = branches.shuffled(seed=1)
     assert not torch.equal(shuffled.scores, branches.scores)
-    assert same(replace(shuffled, scores=branches.scores), branches)
-    for group in set(branches.group.tolist()):
-        own = branches.group == group
-        before, after = (part.scores[own][part.tried[own]].flatten() for part in (branches, shuffled))
+    assert not torch.equal(shuffled.native_scores, branches.native_scores)
+    assert same(replace(shuffled, scores=branches.scores, native_scores=branches.native_scores), branches)
+    for before, after in zip(answers(branches), answers(shuffled), strict=True):
         assert torch.equal(before.sort().values, after.sort().values)
+    assert torch.equal(shuffled.scores[~branches.tried], branches.scores[~branches.tried])
+
+
+def answers(branches):
+    """By state, what the order's own answer and those after its alternatives earned."""
+    for state in range(len(branches)):
+        yield torch.cat([branches.native_scores[state], branches.scores[state][branches.tried[state]].flatten()])
+
+
+def test_shuffled_alternatives_are_no_better_than_the_orders_own_choice():
+    branches, _ = collect(400)
+    gain, shuffled = (each.gain(HOST)[each.tried].double() for each in (branches, branches.shuffled(seed=1)))
+    assert float(gain.mean()) > 0.3
+    assert abs(float(shuffled.mean())) < 0.05
 
 
 def test_a_problem_with_nothing_to_reveal_has_no_branches():

@@ -118,6 +118,8 @@ def test_a_control_learns_from_the_same_numbers_without_their_meaning():
     assert fitted.shuffled.notes["setting"] == fitted.policy.notes["setting"]
     assert fitted.shuffled.guidance == fitted.policy.guidance
     assert not torch.equal(fitted.shuffled.head.weight, fitted.policy.head.weight)
+    assert solved(fitted.policy, guidance=30.0)[1] == 1.0
+    assert solved(fitted.shuffled, guidance=30.0)[1] < 0.5
 
 
 def test_a_head_does_not_repeat_what_the_host_takes():

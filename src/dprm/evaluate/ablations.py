@@ -1,7 +1,7 @@
 """Ablations: a learned order with one thing taken away, everything else as it was.
 
     shuffled values   values without their meaning. Of a table: permuted among the cells with evidence. Of a head:
-                      fitted on the same gains, permuted inside problems, its strength chosen the same way
+                      fitted on the same answers, permuted inside states, its strength chosen the same way
     gate only         values off; a shortlist is drawn ∝ ψ, as by an order that explores, and its best by ψ taken
     count only        the value of every cell is how often it was seen, on the scale of the values: reward is off
     no shortlist      the m largest scores of the whole canvas

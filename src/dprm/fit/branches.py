@@ -50,7 +50,7 @@ class Branches:
     def gain(self, host: Host) -> Tensor:
         """[S,K] float32, terminal reward after the alternative minus that of the order's own answer."""
         states, alternatives, metrics = self.scores.shape
-        reward = host.reward(self.scores.view(-1, metrics)).view(states, alternatives)
+        reward = host.reward(self.scores.reshape(-1, metrics)).view(states, alternatives)
         return (reward - host.reward(self.native_scores).unsqueeze(1)).float()
 
     def cells(self, cells: Cells) -> tuple[Tensor, Tensor]:
@@ -81,17 +81,21 @@ class Branches:
         return cls.from_tensors({name: torch.cat([column[name] for column in columns]) for name in columns[0]})
 
     def shuffled(self, seed: int) -> Branches:
-        """What came of the alternatives of a problem, permuted among them: the same numbers, without their meaning."""
-        scores = self.scores.clone()
-        flat, group = scores[self.tried], self.group.unsqueeze(1).expand_as(self.tried)[self.tried]
-        lot = mix_rows(torch.arange(len(flat)), mix(seed, 3))
-        # Sorted by group, once as they stand and once by lot inside each.
-        home = torch.argsort(group, stable=True)
-        drawn = lot.argsort()
-        drawn = drawn[torch.argsort(group[drawn], stable=True)]
-        flat[home] = flat[drawn]
-        scores[self.tried] = flat
-        return replace(self, scores=scores)
+        """The answers that belong to a state, its own among them, permuted: the same numbers, without their meaning.
+
+        Were the order's own answer left in its place, alternatives would stay better or worse than it on average, and
+        a head that is fitted under its own policy could read from that which choices were its own.
+        """
+        tried = torch.cat([torch.ones_like(self.tried[:, :1]), self.tried], dim=1)
+        lot = mix_rows(torch.arange(tried.numel()), mix(seed, 3)).view(tried.shape) & (2**62 - 1)
+        # What was not tried stays where it is, behind what was.
+        home = (~tried).int().argsort(dim=1, stable=True)
+        drawn = torch.where(tried, lot, 2**62).argsort(dim=1, stable=True)
+        answers = torch.cat([self.native_scores.unsqueeze(1), self.scores], dim=1)
+        wide = (slice(None), slice(None), None)
+        moved = answers.gather(1, drawn[wide].expand_as(answers))
+        answers = answers.scatter(1, home[wide].expand_as(answers), moved)
+        return replace(self, native_scores=answers[:, 0], scores=answers[:, 1:])
 
     def folds(self, count: int) -> Iterator[tuple[Branches, Branches]]:
         """Split by group, not by state: `count` times what is learned from, and the part on which it is judged."""
