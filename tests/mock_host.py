@@ -54,6 +54,11 @@ DECODINGS = {
     "random": {"signal": Order(signal="random").signal, "count": Fixed(2)},
     "entropy": {"signal": Order(signal="entropy").signal},
     "context": {"context": True, "count": Fixed(2)},
+    "states": {
+        "temperature": 1.0,
+        "states": 3,
+        "state_of": lambda canvas, reading: (canvas == MASK).long() + (reading.peak > 0.5),
+    },
 }
 _DENOISER = MockDenoiser(1, sharpness=0.7)
 

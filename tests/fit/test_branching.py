@@ -66,7 +66,7 @@ def test_a_branch_is_the_hosts_own_decoding_with_another_set_of_positions(name, 
     for number in range(len(branches)):
         (row,) = (problems.key == branches.group[number]).nonzero().flatten().tolist()
         assert torch.equal(branches.native_scores[number], host.scores(problems, native.tokens)[row])
-        step, index = the_step(steps, row, branches[number : number + 1].sight)
+        step, index = the_step(host, steps, row, branches[number : number + 1].sight)
         for alternative in branches.alternative[number][branches.tried[number]].tolist():
             chosen = step.choice.mask[index].clone()
             if host.decoding.together is not None:
@@ -86,11 +86,13 @@ def test_a_branch_is_the_hosts_own_decoding_with_another_set_of_positions(name, 
     assert bool(branches.gain(host).any())
 
 
-def the_step(steps, row, sight):
+def the_step(host, steps, row, sight):
     """The step of a row that showed this, and where the row stood in its batch."""
     for step in steps:
         for index in (step.state.row == row).nonzero().flatten().tolist():
-            shown = Sight.of(step.reading, step.choice.candidates, step.choice.budget, step.progress, None)
+            state_of = host.decoding.state_of
+            aux = None if state_of is None else state_of(step.state.tokens, step.reading)
+            shown = Sight.of(step.reading, step.choice.candidates, step.choice.budget, step.progress, aux)
             shown = shown[torch.tensor([index])]
             if all(torch.equal(column, getattr(sight, name)) for name, column in vars(shown).items()):
                 return step, index

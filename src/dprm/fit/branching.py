@@ -171,6 +171,7 @@ class _Visits:
         key = torch.where(weight > 0, stream.log_uniform(1, BRANCH).squeeze(1) / weight, -torch.inf)
         columns = {f"state.{name}": getattr(state, name) for name in self._STATE}
         columns |= {f"reading.{name}": getattr(step.reading, name) for name in self._READING}
+        columns["reading.peak"] = step.reading.confidence if step.reading.peak is None else step.reading.peak
         columns |= {"candidates": choice.candidates, "eligible": step.eligible, "chosen": choice.mask, "taken": taken}
         columns |= {"score": choice.score, "budget": choice.budget, "progress": step.progress}
         self._keep(state.row, key, columns)
@@ -194,7 +195,7 @@ class _Visits:
         row, slot = torch.isfinite(self._key).nonzero().unbind(1)
         columns = {name: store[row, slot] for name, store in self._columns.items()}
         state = replace(start[row], **{name: columns[f"state.{name}"] for name in self._STATE})
-        reading = Reading(*(columns[f"reading.{name}"] for name in self._READING))
+        reading = Reading(*(columns[f"reading.{name}"] for name in (*self._READING, "peak")))
         names = ("candidates", "eligible", "chosen", "taken", "score", "budget", "progress")
         return _Visit(state, reading, *(columns[name] for name in names))
 
