@@ -23,7 +23,7 @@ from dprm.host.host import Host, Problems
 from dprm.host.identity import host_word, word
 from dprm.host.rollout import Decode
 from dprm.order.checks import check_count
-from dprm.order.files import read_tensors, write_tensors
+from dprm.order.files import claim, read_tensors, write_tensors
 from dprm.order.noise import mix, mix_rows
 from dprm.order.order import Order
 from dprm.order.policy import Policy
@@ -62,6 +62,8 @@ class Run:
 
     def __post_init__(self) -> None:
         check_count("calls", self.calls, 64)
+        if self.folder is not None:
+            claim(self.folder)
         self.model = self.host.model()
         self._owner = host_word(self.host)
         self.reserve(_PROBED)

@@ -14,7 +14,7 @@ from pathlib import Path
 from dprm.host.host import Host, Problems
 from dprm.host.identity import host_word, word
 from dprm.host.rollout import Rollout, Way
-from dprm.order.files import read_tensors, write_tensors
+from dprm.order.files import claim, read_tensors, write_tensors
 
 _KIND = "dprm.rollout"
 # Seconds of work that a kill may cost.
@@ -40,6 +40,8 @@ def decoded(
     if not len(problems):
         raise ValueError("problems is empty: there is nothing to decode")
     problems.check()
+    if folder is not None:
+        claim(folder)
     owner = None if folder is None else word(host_word(host), host.preference, problems.key)
     rollouts = {}
     for name, way in ways.items():

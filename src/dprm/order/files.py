@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,46 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        part.write_bytes(data)
+        with part.open("wb") as file:
+            file.write(data)
+            file.flush()
+            # A name must not come before what it names, also where the power goes.
+            os.fsync(file.fileno())
         os.replace(part, target)
     finally:
         part.unlink(missing_ok=True)
+
+
+_OWNED: dict[Path, Any] = {}
+
+
+def claim(folder: Path) -> None:
+    """Make a folder this process's own until it ends; ValueError where another process is at work in it.
+
+    The operating system holds the lock, so that of a process that died is gone with it.
+    """
+    home = folder.resolve()
+    if home in _OWNED:
+        return
+    home.mkdir(parents=True, exist_ok=True)
+    lock = (home / ".lock").open("w")
+    try:
+        _lock(lock)
+    except OSError:
+        lock.close()
+        raise ValueError(f"{folder} is in use by another process: wait for it, or choose another folder") from None
+    _OWNED[home] = lock
+
+
+def _lock(file: Any) -> None:
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def write_tensors(path: str | os.PathLike[str], tensors: dict[str, Tensor], header: dict[str, Any]) -> None:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from dprm.host.identity import spec, word
 from dprm.host.progress import Progress
-from dprm.order.files import write_whole
+from dprm.order.files import claim, write_whole
 from dprm.train import checkpoint
 from dprm.train.masks import MaskLaw
 from dprm.train.objective import Objective, masked_cross_entropy
@@ -96,7 +96,7 @@ class Training:
 
     def run(self, until: int | None = None) -> dict[str, float]:
         """Train to the end, or until step `until`, and return the last evaluation."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        claim(self.folder)
         watch, recipe = Stopwatch(self.recipe, self._spent, self.device), self.recipe
         saved = time.monotonic()
         with Progress(self.title) as progress:
