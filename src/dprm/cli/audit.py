@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dprm.cli.failure import clear_errors
+from dprm.host.weights import shipped
 
 if TYPE_CHECKING:
     from dprm.evaluate.card import Card
     from dprm.evaluate.verdict import Verdict
 
-RESULTS = Path(__file__).parents[3] / "results"
+RESULTS = shipped("results")
 _COLOURS = {"apply": "green", "fall back": "yellow", "do not promote": "red", "report rollout cost": "cyan"}
 
 # More orders than this are not named one by one.

@@ -1,7 +1,7 @@
 """The committed weights of the small hosts: which files there are, and that they are the right ones.
 
 `weights/manifest.json` at the root of the repository holds for every file its checksum, its size, the command that
-makes it and the numbers it reached. The folder can be elsewhere: set DPRM_WEIGHTS.
+makes it and the numbers it reached. An installed wheel has a copy. The folder can be elsewhere: set DPRM_WEIGHTS.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,13 @@ class WeightsError(ValueError):
 
 def folder() -> Path:
     """Where weights live."""
-    return Path(os.environ.get("DPRM_WEIGHTS", Path(__file__).parents[3] / "weights"))
+    return Path(os.environ.get("DPRM_WEIGHTS", shipped("weights")))
+
+
+def shipped(name: str) -> Path:
+    """A folder that comes with the package: of the checkout, or where an installed wheel has it."""
+    checkout = Path(__file__).parents[3] / name
+    return checkout if checkout.is_dir() else Path(sys.prefix) / "share" / "dprm" / name
 
 
 def manifest() -> dict[str, dict[str, Any]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -14,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from dprm.data.cores import cores
 from dprm.data.draws import row_hash
 from dprm.data.lines import read_lines
 from dprm.decode import Decoding
@@ -80,7 +80,7 @@ class Sudoku(Host):
         return other
 
     def problems(self, split: str, count: int, seed: int = 0) -> Problems:
-        workers = max(1, min(len(os.sched_getaffinity(0)), count // PUZZLES_A_PROCESS))
+        workers = max(1, min(cores(), count // PUZZLES_A_PROCESS))
         made = split_puzzles(self.board, split, count, self.clues, seed, workers)
         return self.posed(made.canvases(self.board))
 
@@ -133,7 +133,7 @@ STOCK = 24_000
 
 
 def _data(seed: int, device: torch.device, work: Path, count: int = STOCK) -> SudokuData:
-    workers = max(1, min(len(os.sched_getaffinity(0)), count // PUZZLES_A_PROCESS))
+    workers = max(1, min(cores(), count // PUZZLES_A_PROCESS))
     made = stock(NINE, count, work / "puzzles.safetensors", workers=workers)
     return SudokuData(of_split(made, NINE, "train"), NINE, seed, device)
 
