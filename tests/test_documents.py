@@ -2,7 +2,6 @@
 
 import dataclasses
 import re
-import shlex
 import subprocess
 import sys
 import traceback
@@ -14,26 +13,14 @@ from typer.testing import CliRunner
 
 import dprm
 from dprm.cli import app
-from dprm.evaluate.card import Card
 from dprm.order import choice
 from dprm.order.features import names as features
 from dprm.order.head import Head
 from tests.draws import taught
 from tests.mock_denoiser import MASK, MockDenoiser, masked_canvas
+from tests.pages import ROOT, blocks, run
 
-ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-
-
-def blocks(path: Path, language: str = "python") -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", path.read_text(), re.S)
-
-
-def run(page: str, names: dict, first: int = 0, last: int | None = None) -> dict:
-    """Execute the blocks of a page, or some of them, one after the other in one namespace."""
-    for number, code in list(enumerate(blocks(ROOT / page)))[first:last]:
-        exec(compile(code, f"{page}, block {number}", "exec"), names)
-    return names
 
 
 @pytest.fixture
@@ -105,79 +92,6 @@ def test_the_blocks_of_the_theory_page_run():
     shown = run("docs/theory.md", {})
     assert shown["chain"].expected_reward(shown["chain"].confidence) == 0.0
     assert shown["chain"].expected_reward(shown["chain"].hard) == pytest.approx(1.0)
-
-
-@pytest.mark.slow
-class TestYourOwnModel:
-    """The page that starts with a Hugging Face model: every block and every command of it."""
-
-    PAGE = "docs/your-own-model.md"
-
-    @pytest.fixture(scope="class")
-    def folder(self, tmp_path_factory):
-        """Where the reader is: the blocks of the host in a file, a package that is installed, problems in a file."""
-        pytest.importorskip("transformers", reason="transformers is not installed")
-        folder = tmp_path_factory.mktemp("reviews")
-        shown = blocks(ROOT / self.PAGE)
-        reward = next(code for code in shown if code.startswith("def harsh"))
-        (folder / "reviews.py").write_text("\n".join([*shown[:2], reward]))
-        (entry_point,) = blocks(ROOT / self.PAGE, "toml")
-        installed = folder / "reviews-1.0.dist-info"
-        installed.mkdir()
-        group, _, line = entry_point.strip().partition("\n")
-        group = group.removeprefix("[project.entry-points.").strip('"]')
-        (installed / "entry_points.txt").write_text(f"[{group}]\n{line.replace(chr(34), '')}\n")
-        (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: reviews\nVersion: 1.0\n")
-        return folder
-
-    @pytest.fixture(scope="class")
-    def shown(self, folder):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.chdir(folder)
-            return run(self.PAGE, {"__name__": "page"})
-
-    def test_a_strangers_model_comes_to_policy_verdict_and_page_in_thirty_lines(self, shown, folder):
-        lines = [line for code in blocks(ROOT / self.PAGE)[1:3] for line in code.splitlines() if line.strip()]
-        assert len(lines) <= 30
-        card = shown["learned"].card
-        assert card.verdict["verdict"] == "apply"
-        assert (card.split, card.count) == ("test", 48)
-        # As the page says.
-        means = {name: arm.mean for name, arm in card.arms.items()}
-        assert means["dprm"] > 0.99
-        assert max(means[name] for name in ("confidence", "entropy", "margin")) < 0.01
-        assert means["random"] < 0.15
-        assert {"dprm, shuffled values", "dprm, gate only", "dprm, reward only"} <= means.keys()
-        assert dprm.Policy.load(folder / "reviews.dprm").digest == shown["learned"].policy.digest
-        assert "<svg" in (folder / "reviews.html").read_text()
-        result = dprm.decode(
-            shown["model"],
-            shown["canvases"][:1],
-            dprm.Order.from_policy(shown["learned"].policy),
-            mask_id=shown["MASK"],
-        )
-        music = shown["SAID"][2]
-        assert result.step_map[0, music] == 1, "the learned order begins with the music"
-
-    def test_the_host_that_is_a_class_works(self, shown):
-        arms = shown["bits"].card.arms
-        assert (arms["confidence"].mean, arms["dprm"].mean) == (0.0, 1.0)
-
-    def test_every_command_of_the_page_works(self, shown, folder, monkeypatch):
-        monkeypatch.chdir(folder)
-        monkeypatch.syspath_prepend(str(folder))
-        monkeypatch.delitem(sys.modules, "reviews", raising=False)
-        lines = [line for code in blocks(ROOT / self.PAGE, "shell") for line in code.splitlines()]
-        assert len(lines) == 9
-        for line in lines:
-            program, *arguments = shlex.split(line)
-            assert program == "dprm"
-            result = CliRunner().invoke(app, arguments)
-            assert result.exit_code == 0, f"{line}\n{result.output}\n{result.exception!r}"
-        card = Card.load(folder / "reviews.json")
-        assert (card.verdict["verdict"], card.arms["reviews"].mean) == ("apply", pytest.approx(1.0))
-        assert "audit" not in card.command
-        assert (folder / "reviews.looks.jsonl").read_text().count("\n") == 1
 
 
 def test_every_page_with_code_is_executed_by_a_test():

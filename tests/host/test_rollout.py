@@ -215,7 +215,7 @@ class Sharper(Counted):
         {"host": Other()},
         {"host": Sharper()},
     ],
-    ids=str,
+    ids=["seed", "signal", "temperature", "path", "best of", "problems", "count", "hot host", "reward", "model"],
 )
 def test_whatever_could_change_an_answer_is_decoded_anew(tmp_path, change):
     plain = {"way": Decode(), "host": Counted(), "folder": tmp_path}

@@ -1,4 +1,4 @@
-"""Every committed policy, and the orders of its host, decode as they were recorded: tokens and step maps, bit for bit."""
+"""Every committed policy and the orders of its host decode as they were recorded: tokens and step maps, bit for bit."""
 
 from pathlib import Path
 

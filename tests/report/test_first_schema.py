@@ -87,10 +87,10 @@ def test_both_are_shown_on_a_page(folder):
 
 def test_both_are_in_the_tables_of_the_readme(folder):
     cards, studies = cards_in(folder), studies_in(folder)
-    assert table(cards).count("\n") == 1, "a card of fits has its own table"
+    assert table(cards, "results").count("\n") == 1, "a card of fits has its own table"
     shared = "| [dmpo, 5](results/card.json) | 2 | 5,000 test |"
     line = f"{shared} head | 9,000 | 30 | 50.0% | +0.100 [+0.050, +0.150] | +20.0% |"
-    assert line in fit_table(cards)
+    assert line in fit_table(cards, "results")
     assert "| [puma_words, 4](results/study.json) | 1,000 test | random | entropy | 66.4% at 8 |" in study_table(
-        studies
+        studies, "results"
     )

@@ -5,9 +5,10 @@ import json
 from pathlib import Path
 
 from dprm.evaluate.arms import arms_of
+from dprm.evaluate.cards import cards_in
 from dprm.evaluate.compare import compare
 from dprm.evaluate.study import Study
-from dprm.report.readme import END, FITS_END, FITS_START, START, STUDIES_END, STUDIES_START, cards_in, main
+from dprm.report.readme import main
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,7 +19,19 @@ def study(**more):
         for m in (1, 2)
         for part, share in (("all", 0.25), ("hard", 0.125))
     ]
-    return Study("toy", "test", {}, 40, 0, 5000, {"random": {}}, results, [], "dprm study toy", **more)
+    return Study(
+        host="toy",
+        split="test",
+        problems={},
+        count=40,
+        seed=0,
+        resamples=5000,
+        arms={"random": {}},
+        results=results,
+        differences=[],
+        command="dprm study toy",
+        **more,
+    )
 
 
 def test_the_readme_shows_the_committed_cards():
@@ -37,7 +50,7 @@ def test_a_number_that_is_not_the_cards_is_noticed(tmp_path, host):
         spent = {"estimator": "head", "rollouts": "64", "calls": str(calls)}
         fits.arms[f"head-{calls}"] = dataclasses.replace(card.arms["random"], fit=spent, guidance=30.0)
     fits.save(tmp_path / "results" / "toy-fits.json")
-    marks = (START, END, FITS_START, FITS_END, STUDIES_START, STUDIES_END)
+    marks = [f"<!-- {name} -->\n<!-- /{name} -->" for name in ("headline", "results", "fits", "studies")]
     (tmp_path / "README.md").write_text("\n".join(["# Toy", *marks, "End.", ""]))
     assert list(cards_in(tmp_path / "results")) == ["toy-fits.json", "toy.json"]
     assert main(tmp_path, check=True) == 1
@@ -64,6 +77,6 @@ def test_a_host_where_nothing_is_solved_shows_its_mean_reward(tmp_path, card):
         name: dataclasses.replace(arm, metrics={"reward": arm.metrics["reward"]}) for name, arm in card.arms.items()
     }
     dataclasses.replace(card, arms=arms).save(tmp_path / "results" / "toy.json")
-    (tmp_path / "README.md").write_text(f"{START}\n{END}\n")
+    (tmp_path / "README.md").write_text("<!-- results -->\n<!-- /results -->\n")
     assert main(tmp_path, check=False) == 0
     assert f"| random | {card.arms['random'].mean:.3f} |" in (tmp_path / "README.md").read_text()

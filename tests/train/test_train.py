@@ -121,16 +121,16 @@ def test_a_learning_training_under_another_reward_or_gate_is_refused(small, tmp_
     model = Transformer(small.config)
     host, data, recipe = small.wrap(model, CPU), small.data(0, CPU, None), Recipe(rows=8, steps=2)
 
-    def training(host=host, gate=Gate(0, 2, 8), **lessons):
+    def training(host=host, ready=8, **lessons):
         pool = LearningPool(
-            data, 8, host, learner(host, gate), 4, **{"prompts": 2, "samples": 2, "every": 1, **lessons}
+            data, 8, host, learner(host, Gate(0, 2, ready)), 4, **{"prompts": 2, "samples": 2, "every": 1, **lessons}
         )
         return Training(Transformer(small.config), pool, recipe, tmp_path)
 
     training().run()
     assert training().step == 2
     for changes, named in (
-        ({"gate": Gate(0, 2, 9)}, "law.order.gate.2 is 8 there and 9 here"),
+        ({"ready": 9}, "law.order.gate.2 is 8 there and 9 here"),
         ({"samples": 3}, "law.samples is 2 there and 3 here"),
         ({"host": host.with_decoding(temperature=1.0)}, r"law.decoding.1.temperature is 0\.0 there and 1\.0 here"),
         ({"host": host.with_preference({"solved": 1.0})}, "law.preference.1.weights"),
