@@ -32,7 +32,7 @@ def test_pairing_removes_what_problems_have_in_common():
     assert interval.high - interval.low < 0.005
     alone = mean_interval(treated)
     assert alone.high - alone.low > 0.04
-    assert paired_interval(ease, treated).below_zero
+    assert paired_interval(ease, treated).high < 0
 
 
 def test_the_same_seed_gives_the_same_interval_and_an_equal_pair_gives_zero():

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dprm.evaluate.passk import KS, mean_pass, paired_pass_interval, pass_at_k, pass_interval, pass_table
+from dprm.evaluate.passk import KS, mean_pass, pass_at_k, pass_table
 
 
 def rows(*texts):
@@ -73,21 +73,6 @@ def test_both_estimators_agree_in_expectation():
     torch.testing.assert_close(unbiased, exact, rtol=0, atol=0.012)
 
 
-def test_intervals_hold_the_mean_and_pairing_narrows_them():
-    generator = torch.Generator().manual_seed(1)
-    easy = torch.rand(300, 1, generator=generator)
-    control = torch.rand(300, 32, generator=generator) < 0.3 * easy
-    treated = control | (torch.rand(300, 32, generator=generator) < 0.05)
-    alone = pass_interval(treated, resamples=1_000)
-    paired = paired_pass_interval(treated, control, resamples=1_000)
-    assert alone.low < alone.estimate < alone.high
-    assert paired.above_zero
-    assert paired.high - paired.low < alone.high - alone.low
-    assert paired == paired_pass_interval(treated, control, resamples=1_000)
-    assert paired.estimate == pytest.approx((mean_pass(treated) - mean_pass(control)).mean().item())
-    assert paired_pass_interval(control, control, resamples=50)[:] == (0.0, 0.0, 0.0)
-
-
 def test_the_table_names_every_k_and_their_mean():
     table = pass_table(rows("0010", "1111"), (1, 2, 4))
     assert table["first"] == {"1": 0.5, "2": 0.5, "4": 1.0, "mean": pytest.approx(2 / 3)}
@@ -101,5 +86,3 @@ def test_bad_input_is_named():
         pass_at_k(rows("0010"), (1,), "best")
     with pytest.raises(ValueError, match=r"success is torch.float32 \(2, 2\)"):
         pass_at_k(torch.ones(2, 2), (1,))
-    with pytest.raises(ValueError, match="not paired"):
-        paired_pass_interval(rows("01", "10"), rows("01"), (1,))

@@ -40,11 +40,6 @@ class Interval(NamedTuple):
         """The whole interval is above 0."""
         return self.low > 0
 
-    @property
-    def below_zero(self) -> bool:
-        """The whole interval is below 0."""
-        return self.high < 0
-
 
 def mean_interval(
     values: Tensor, resamples: int = 5000, level: float = 0.95, seed: int = 0, groups: Tensor | None = None

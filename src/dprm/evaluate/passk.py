@@ -16,8 +16,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from dprm.evaluate.bootstrap import Interval, mean_interval, paired_interval
-
 KS = (1, 2, 4, 8, 16, 32)
 ESTIMATORS = ("first", "unbiased")
 
@@ -50,32 +48,6 @@ def pass_at_k(success: Tensor, ks: Sequence[int] = KS, estimator: str = "unbiase
 def mean_pass(success: Tensor, ks: Sequence[int] = KS, estimator: str = "unbiased") -> Tensor:
     """p̄_e, the mean of pass@K over K, of every problem e: [N] float64."""
     return pass_at_k(success, ks, estimator).mean(1)
-
-
-def pass_interval(
-    success: Tensor,
-    ks: Sequence[int] = KS,
-    estimator: str = "unbiased",
-    resamples: int = 5000,
-    level: float = 0.95,
-    seed: int = 0,
-) -> Interval:
-    """Mean pass@K over problems, with its bootstrap interval."""
-    return mean_interval(mean_pass(success, ks, estimator), resamples, level, seed)
-
-
-def paired_pass_interval(
-    treated: Tensor,
-    control: Tensor,
-    ks: Sequence[int] = KS,
-    estimator: str = "unbiased",
-    resamples: int = 5000,
-    level: float = 0.95,
-    seed: int = 0,
-) -> Interval:
-    """Mean pass@K of `treated` minus that of `control`, success matrices of the same problems in the same order."""
-    one, other = mean_pass(treated, ks, estimator), mean_pass(control, ks, estimator)
-    return paired_interval(one, other, resamples, level, seed)
 
 
 def pass_table(success: Tensor, ks: Sequence[int] = KS) -> dict[str, dict[str, float]]:

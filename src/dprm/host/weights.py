@@ -15,8 +15,6 @@ from typing import Any
 
 from dprm.order.files import write_whole
 
-MOST_BYTES = 64_000_000
-
 
 class WeightsError(ValueError):
     """Weights that are missing or damaged; the message says how to get them."""
