@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dprm.theory import aliased_pair, myopic, random_chain
+from dprm.theory import aliased_pair, keyed, myopic, random_chain
 from dprm.theory.examples import random_policy, teacher_forced
 from dprm.theory.gating import gated_host
 
@@ -20,6 +20,15 @@ def test_myopic_host_pays_nothing_to_confidence_and_everything_to_the_hard_rule(
 def test_below_the_threshold_the_hard_rule_stays_with_confidence():
     chain = myopic(0.999 * float(np.log(0.70 / 0.58)))
     assert chain.expected_reward(chain.hard) == 0.0
+
+
+def test_keyed_host_pays_one_beginning_only():
+    chain = keyed(2.0)
+    assert chain.expected_reward(chain.confidence) == 0.0
+    uniform = chain.expected_reward(lambda state: np.full(state.count(chain.vocab), 1 / state.count(chain.vocab)))
+    assert uniform == pytest.approx(1 / 6)
+    confidence = np.sort(chain.conditionals[chain.start].max(-1))
+    assert confidence[2] == pytest.approx(0.58)
 
 
 def test_aliased_pair_shares_its_denoiser_and_splits_its_targets():

@@ -1,7 +1,8 @@
 """Ablations: a learned order with one thing taken away, everything else as it was.
 
-    shuffled values   values without their meaning. Of a table: permuted among the cells with evidence. Of a head:
-                      fitted on the same answers, permuted inside states, its strength chosen the same way
+    shuffled values   values without their meaning. Of a table: permuted among the cells with evidence, in several ways
+                      that the problems take turns in. Of a head: fitted on the same answers, permuted inside states,
+                      its strength chosen the same way
     gate only         values off; a shortlist is drawn ∝ ψ, as by an order that explores, and its best by ψ taken
     count only        the value of every cell is how often it was seen, on the scale of the values: reward is off
     no shortlist      the m largest scores of the whole canvas
@@ -22,6 +23,9 @@ from dprm.order import Order, Policy
 from dprm.order.signals import Custom, LeftToRight
 from dprm.order.values import Table
 
+# Where few cells decide, one permutation may leave them as they were: problems are spread over so many.
+PERMUTATIONS = 8
+
 SHUFFLED = "shuffled values"
 GATE_ONLY = "gate only"
 COUNT_ONLY = "count only"
@@ -33,16 +37,20 @@ UNIFORM = "uniform"
 def shuffled_values(order: Order, seed: int = 0) -> Order | None:
     """The values permuted among the cells that have evidence; their evidence, and so the gate, stays.
 
-    None for a head: its control is fitted, not made, see `fit.teaching`.
+    It has a table for every permutation; a problem belongs to one of them. None for a head: its control is fitted, not
+    made, see `fit.teaching`.
     """
     policy = order.policy()
     if policy.head is not None:
         return None
-    value = policy.table.value.clone()
     known = (policy.table.support > 0).nonzero().squeeze(1)
     generator = torch.Generator().manual_seed(seed)
-    value[known] = value[known[torch.randperm(len(known), generator=generator)]]
-    return _acting(replace(policy, table=Table(value, policy.table.support), stats=None), order)
+    values = policy.table.value.repeat(PERMUTATIONS, 1)
+    for value in values:
+        value[known] = value[known[torch.randperm(len(known), generator=generator)]]
+    table = Table(values.flatten(), policy.table.support.repeat(PERMUTATIONS))
+    cells = replace(policy.cells, tables=PERMUTATIONS)
+    return _acting(replace(policy, cells=cells, table=table, stats=None), order)
 
 
 def gate_only(order: Order, seed: int = 0) -> Order | None:

@@ -137,10 +137,10 @@ def residual_coverage(rollout: Rollout, order: Order, low: float = LOW) -> Cover
     """How much of what was selected lies in cells of the order's table that are not ready.
 
     A rollout knows phase and confidence of a reveal, not the host's own state: with several states a reveal counts as
-    ready by the share of ready cells among them, weighed by their evidence.
+    ready by the share of ready cells among them, weighed by their evidence; so it does with several tables.
     """
     cells = order.cells
-    support = order.table().support.view(cells.shape)
+    support = order.table().support.view(cells.tables, *cells.shape).movedim(0, -1).flatten(-2)
     trusted = (support * (support >= order.gate.ready)).sum(-1)
     ready = (trusted / support.sum(-1).clamp(min=1e-300)).flatten()
     revealed, column = _revealed(rollout, cells.bins)

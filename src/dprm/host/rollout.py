@@ -111,7 +111,8 @@ class Decode:
     """Decode under an order.
 
     Attributes:
-        order: None: the host's own. temperature: of the tokens; None: the host's own.
+        order: None: the host's own. Of an order with several tables every problem has one, by its key.
+        temperature: of the tokens; None: the host's own.
         path: random numbers; other paths draw others.
     """
 
@@ -130,7 +131,10 @@ class Decode:
         hot = host if self.temperature is None else host.with_decoding(temperature=self.temperature)
         seeds = mix_rows(problems.key, mix(seed, self.path) if self.path else mix(seed))
         state = begin(problems.canvas, hot.decoding, seeds, problems.context)
-        return advance(model, state, self.order or hot.decoding.order(), hot.decoding)
+        order = self.order or hot.decoding.order()
+        tables = order.cells.tables
+        table = mix_rows(problems.key, 6) % tables if tables > 1 else None
+        return advance(model, state, order, hot.decoding, table=table)
 
     def spec(self) -> Any:
         order = None if self.order is None else [self.order.policy().digest, self.order.explore]

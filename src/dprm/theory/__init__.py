@@ -2,7 +2,7 @@
 
 from dprm.theory.bucket import BucketTable
 from dprm.theory.chain import Chain
-from dprm.theory.examples import aliased_pair, myopic, null_control, random_chain
+from dprm.theory.examples import aliased_pair, keyed, myopic, null_control, random_chain
 from dprm.theory.laws import soft_bon_law
 from dprm.theory.statement import Outcome, Statement, statements
 
@@ -12,6 +12,7 @@ __all__ = [
     "Outcome",
     "Statement",
     "aliased_pair",
+    "keyed",
     "myopic",
     "null_control",
     "random_chain",

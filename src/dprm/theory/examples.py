@@ -25,6 +25,22 @@ def myopic(beta: float = 1.0, target: State = (1, 1, 1, 1)) -> Chain:
     return Chain(joint, reward, beta=beta)
 
 
+def keyed(beta: float = 1.0) -> Chain:
+    """L=6, V=2: only an order that begins with x_2 earns anything, neither the surest position nor the least sure.
+
+    x_2 = 1 has mass .58; given it, every other position leans to 1. Of the others each leans to 0 by itself, with
+    confidence .66, .52, .70, .55, .69, and a 0 there makes 0 likely everywhere. Reward 1 for 111111 only, which a
+    random order reaches in one case of six.
+    """
+    joint, reward = np.zeros((2,) * 6), np.zeros((2,) * 6)
+    joint[0, 0, 0, 0, 0, 0] = 0.42
+    joint[1, 1, 1, 1, 1, 1] = 0.30
+    for mass, zeros in ((0.10, (0, 1, 3, 4, 5)), (0.03, (0, 3, 4, 5)), (0.11, (0, 3, 5)), (0.03, (3, 5)), (0.01, (3,))):
+        joint[tuple(int(position not in zeros) for position in range(6))] = mass
+    reward[1, 1, 1, 1, 1, 1] = 1.0
+    return Chain(joint, reward, beta=beta)
+
+
 def aliased_pair(beta: float = 1.0) -> tuple[Chain, Chain]:
     """Two prompts with the same denoiser and opposite targets, 1111 and 0000.
 
