@@ -12,12 +12,13 @@ import dprm
 
 SOURCE = Path(dprm.__file__).parent
 # Each folder may import the ones before it; fit and train do not know each other.
-LAYERS = ["order", "data", "decode", "host", "fit", "train", "hosts", "evaluate", "contrib", "report", "cli"]
+LAYERS = ["order", "data", "decode", "host", "fit", "train", "search", "hosts", "evaluate", "contrib", "report", "cli"]
 MAY_IMPORT = {
     **{layer: set(LAYERS[:index]) for index, layer in enumerate(LAYERS)},
     "data": {"order"},
     "train": {"order", "data", "decode", "host"},
-    "hosts": {"order", "data", "decode", "host", "train"},
+    "search": {"order", "data", "decode", "host"},
+    "hosts": {"order", "data", "decode", "host", "train", "search"},
     "theory": {"order", "decode"},
     "cli": {*LAYERS[:-1], "theory"},
 }

@@ -8,6 +8,7 @@ The rooms, each of which imports only from those before it:
     host      what a host is: problems, judge, preference; ways to answer; finding hosts, making one
     fit       estimators, and the run that keeps, counts and resumes what they ask
     train     the shared transformer, its loop, mask laws and objectives
+    search    many decodings of one question: pruned, grown again, voted on
     hosts     one folder a host: data, reward, decoding, recipe
     evaluate  cards, statistics, verdict, ablations, studies, the protocol of a fit
     report    cards as one page, and as tables

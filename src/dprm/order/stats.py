@@ -19,6 +19,7 @@ import hashlib
 import json
 import math
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -162,6 +163,12 @@ class Stats:
     def empty(self) -> Stats:
         """A Stats of the same schema without events."""
         return Stats(self.cells, self.beta, self.reward_range, self.centred)
+
+    def repeated(self, tables: int) -> Stats:
+        """The same evidence in each of so many tables."""
+        whole = Stats(replace(self.cells, tables=tables), self.beta, self.reward_range, self.centred)
+        whole._keep(self.moments.repeat(tables, 1, 1))
+        return whole
 
     def forget(self, rate: float) -> Stats:
         """Exponential forgetting for drifting hosts: every past event weighs 1 − rate of what it did."""
