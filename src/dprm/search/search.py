@@ -203,9 +203,9 @@ class _Running:
             column = getattr(result.trace, name)
             self.counted[name] = self.counted[name] + self._by_question(question, column)
         confidence = torch.where(result.trace.confidence.isnan(), branches.confidence, result.trace.confidence)
-        done = ~(result.tokens == self.decoding.mask_id).any(1, keepdim=True)
+        finished = ~(result.tokens == self.decoding.mask_id).any(1, keepdim=True)
         self.trace = result.trace
-        return Branches(result.state, branches.width, confidence, torch.where(done, result.tokens, filled))
+        return Branches(result.state, branches.width, confidence, torch.where(finished, result.tokens, filled))
 
     def judged(self, branches: Branches) -> Tensor:
         """The verifier's score [n] of every branch; a fresh order learns from it."""
