@@ -7,10 +7,14 @@ import torch
 
 import dprm
 from dprm.decode.counts import Threshold
+from dprm.evaluate.arms import arms_of
+from dprm.evaluate.compare import compare
 from dprm.host.host import Host, Problems
 from dprm.host.rollout import Decode
 from dprm.order.noise import mix_rows
-from dprm.search import ByFunction, Schedule, Search, VerdictSlot, searched
+from dprm.search import ByFunction, Likelihood, Schedule, Search, VerdictSlot, searched
+from dprm.search.around import DRAWN, FRESH, PLAIN
+from dprm.search.ranks import with_ranks
 from dprm.search.search import VERIFIER
 from tests.mock_denoiser import MASK, MockDenoiser, masked_canvas
 from tests.toy_host import ToyHost
@@ -118,7 +122,7 @@ def test_a_fresh_order_learns_within_the_question():
 
 
 def test_every_rank_is_shown_and_the_best_of_them():
-    host = searched(HOST, survivors=3)
+    host = with_ranks(HOST, survivors=3)
     rollout = answered(Search(VERIFIES, SMALL), host=host, count=20)
     names = [metric.name for metric in host.judged]
     assert names == ["reward", "rank 1", "rank 2", "rank 3", "any of 3"]
@@ -142,6 +146,26 @@ def test_a_verdict_slot_asks_the_model_itself():
     tokens = torch.tensor([[0, 1], [1, 1], [2, 1]])
     score = slot(problems, tokens, Yes())
     assert torch.allclose(score, torch.tensor([0.0, 1.0, 2.0]).sigmoid())
+
+
+def test_likelihood_is_the_mean_probability_of_what_was_decoded():
+    problems = HOST.problems("test", 2)
+    tokens = torch.where(problems.canvas == MASK, 1, problems.canvas)
+    p = HOST.denoiser(tokens).softmax(-1)[..., 1][:, 2:]
+    assert torch.allclose(Likelihood()(problems, tokens, HOST.denoiser), p.log().mean(1).exp(), atol=1e-6)
+
+
+def test_a_comparison_of_a_searched_host_has_its_arms():
+    host = searched(HOST, SMALL, VERIFIES, remask=2)
+    policy = dprm.Order(signal="margin").policy()
+    arms = arms_of(host, ("random",), {"margin policy": policy})
+    assert list(arms) == ["confidence", "random", "margin policy", PLAIN, FRESH, DRAWN]
+    card = compare(host, host.problems("test", 12), arms, split="test").card
+    assert card.arms[PLAIN].calls.keys() == {"denoiser"}
+    assert card.arms["confidence"].calls["verifier"] > 3
+    assert card.arms["confidence"].nfe > 4 * card.arms[PLAIN].nfe
+    assert card.arms[FRESH].metrics["any of 3"].mean >= card.arms[FRESH].mean
+    assert card.arms[DRAWN].gate == 0
 
 
 def test_a_copy_masks_half_of_its_least_sure_tokens_again():

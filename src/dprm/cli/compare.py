@@ -28,6 +28,7 @@ from dprm.cli.failure import clear_errors
 
 if TYPE_CHECKING:
     from dprm.evaluate.card import Arm, Card
+    from dprm.host.host import Host
     from dprm.order.policy import Policy
 
 SIGNALS = "confidence,random,entropy,margin,uncertainty"
@@ -54,6 +55,12 @@ def compare(
         int,
         typer.Option(min=0, help="Add values asked of continuations, of so many candidates: they cost model calls."),
     ] = 0,
+    search: Annotated[
+        int, typer.Option(min=0, help="Answer by search, so many branches wide: pruned to a quarter, which vote.")
+    ] = 0,
+    verifier: Annotated[
+        str | None, typer.Option(help="Of the search, (tokens [n,L], facts) → scores; default the model's likelihood.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the result card here, its outcomes beside it.")] = None,
     work: Annotated[Path, typer.Option(help="Keeps finished batches: an interrupted run goes on.")] = Path("runs"),
     reward: Reward = None,
@@ -96,6 +103,10 @@ def compare(
             preference=preference,
             reward=reward,
         )
+        if search:
+            chosen = searching(chosen, search, verifier)
+        elif verifier is not None:
+            raise ValueError("--verifier judges the branches of a search: give --search as well")
         files = named(policy or [], chosen.name)
         policies, shuffled = _loaded(files)
         if problems is None:
@@ -145,6 +156,15 @@ def compare(
         show(comparison.card)
 
 
+def searching(host: Host, width: int, verifier: str | None) -> Host:
+    """The host with a search around it."""
+    from dprm.host.finding import attribute
+    from dprm.search import ByFunction, Schedule, searched
+
+    verifies = None if verifier is None else ByFunction(attribute(verifier))
+    return searched(host, Schedule(width, max(1, width // 4)), verifies)
+
+
 def named(paths: list[Path], host: str) -> dict[str, Path]:
     """Policy files by the names of their arms: that of the file, with its folder where two are called alike."""
     short = ["dprm" if path.stem == host else path.stem for path in paths]
@@ -165,19 +185,19 @@ def _loaded(files: dict[str, Path]) -> tuple[dict[str, Policy], dict[str, Policy
 
 def show(card: Card) -> None:
     """The card as a table."""
-    from rich.console import Console
     from rich.table import Table
 
+    from dprm.cli.progress import table_console
     from dprm.evaluate.seeds import in_words
 
     extra = [metric.name for metric in card.metrics if metric.name != "reward"]
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("order", overflow="fold")
+    table.add_column("order", overflow="fold", min_width=12)
     for column in ("reward", "difference", "95 % of it", *extra, "calls", "changed", "ms"):
         table.add_column(column, justify="right", no_wrap=True)
     for name, arm in card.arms.items():
         table.add_row(name, *_numbers(arm, extra), style=_style(arm))
-    console = Console()
+    console = table_console()
     seeds = f"seed {card.seeds[0]}" if len(card.seeds) == 1 else f"{len(card.seeds)} decode seeds from {card.seeds[0]}"
     about = f" ({card.variant})" if card.variant else ""
     console.print(f"{card.host}{about}: {card.count} problems of {card.split}, budget {card.budget}, {seeds}")

@@ -81,11 +81,9 @@ def demo(
 
 def _word_problems(problems: int, seed: int) -> None:
     """The trained word-problem host under five orders, and the first problem on which the learned one parts from it."""
-    from rich.console import Console
-
     import dprm
     from dprm.cli.compare import show
-    from dprm.cli.progress import bars
+    from dprm.cli.progress import bars, table_console
     from dprm.cli.replay import replay
     from dprm.decode.counts import Fixed
     from dprm.evaluate.arms import arms_of
@@ -94,7 +92,7 @@ def _word_problems(problems: int, seed: int) -> None:
     from dprm.hosts import load
     from dprm.train.task import successes
 
-    console = Console()
+    console = table_console()
     console.print(f"\nNow a trained model: word problems of four steps, {WIDTH} positions revealed a step.\n")
     host = load("puma_words").at("4").with_decoding(count=Fixed(WIDTH))
     fitted = dprm.Policy.load(weights.checked("puma_words.dprm", "dprm fit puma_words --out weights/puma_words.dprm"))
@@ -156,10 +154,11 @@ def _in_a_sentence(card: Card) -> str:
 
 
 def _print(found: dict[str, dict[str, float]], paths: dict[str, Path], chain: Chain, rounds: int) -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console()
+    from dprm.cli.progress import table_console
+
+    console = table_console()
     console.print("One host, four orders, the same tokens and model calls. Reward 1 for 1111, else 0.\n")
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("order", "reward", "± s.e.", "model calls", "decisions changed", "ms"):

@@ -18,9 +18,9 @@ def hosts(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON o
     import json
     from dataclasses import asdict
 
-    from rich.console import Console
     from rich.table import Table
 
+    from dprm.cli.progress import table_console
     from dprm.evaluate.cards import cards_in
     from dprm.evaluate.verdict import judge_cards
     from dprm.hosts import ENTRIES
@@ -40,7 +40,7 @@ def hosts(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON o
         table.add_row(
             name, entry.domain, entry.ordered, "here" if entry.present else "missing", said[name] or "no card"
         )
-    console = Console()
+    console = table_console()
     console.print(table)
     for entry in ENTRIES.values():
         if not entry.present:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Show = Callable[[str, int, int | None], None]
 # Least seconds between two plain lines.
@@ -44,3 +49,15 @@ def _lines() -> Show:
             typer.echo(f"{what}: {done:,} of {total:,}" if total else f"{what}: {done:,}", err=True)
 
     return show
+
+
+# Where a table is piped into a file there is no window that it must fit.
+_PIPED = 160
+
+
+def table_console() -> Console:
+    """For tables on standard output: as wide as the terminal, or wide enough where there is none."""
+    from rich.console import Console
+
+    console = Console()
+    return console if console.is_terminal or "COLUMNS" in os.environ else Console(width=_PIPED)

@@ -139,9 +139,9 @@ def _whole(text: str | None) -> tuple[int, ...] | None:
 
 def show(card: Study) -> None:
     """The card as tables: results, differences between trainings, the order audit."""
-    from rich.console import Console
+    from dprm.cli.progress import table_console
 
-    console = Console()
+    console = table_console()
     posed = f" ({card.variant})" if card.variant else ""
     console.print(f"{card.host}{posed}: {card.count} problems of {card.split}, seed {card.seed}")
     console.print("Steps: " + ", ".join(f"{arm} {facts.get('steps', '–')}" for arm, facts in card.arms.items()) + "\n")

@@ -59,13 +59,13 @@ def arms_of(
         candidates: add values asked of continuations, of so many positions at a time; 0: do not.
         seed: of what is shuffled.
     """
-    own = host.decoding.signal.name
-    arms = {own: Contender(Decode())}
+    own, answered = host.decoding.signal.name, host.way or Decode
+    arms = {own: Contender(answered(None))}
     orders = {own: host.decoding.order()}
     for name in signals:
         if name not in arms:
             orders[name] = Order(signal=name)
-            arms[name] = Contender(Decode(orders[name]))
+            arms[name] = Contender(answered(orders[name]))
     for name, policy in (policies or {}).items():
         if name in arms:
             raise ValueError(f"policies has {name!r}, the name of a signal that is compared: give it another name")
@@ -75,12 +75,13 @@ def arms_of(
             arms[name] = Contender(way, policy.notes)
             continue
         orders[name] = Order.from_policy(policy, rule=rule)
-        arms[name] = Contender(Decode(orders[name]), policy.notes)
+        arms[name] = Contender(answered(orders[name]), policy.notes)
         if ablate and policy.guidance > 0:
             acting = {acts_as(order) for order in orders.values()}
             for ablation, order in ablations(orders[name], (shuffled or {}).get(name), seed).items():
                 if acts_as(order) not in acting:
-                    arms[ablation_name(name, ablation)] = Contender(Decode(order), ablates=name)
+                    arms[ablation_name(name, ablation)] = Contender(answered(order), ablates=name)
+    arms |= {name: Contender(way) for name, way in host.ways.items()}
     if best_of > 1:
         control = f"{own}, best of {best_of}"
         arms[control] = Contender(BestOf(best_of), {"control": control})

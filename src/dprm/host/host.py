@@ -9,9 +9,10 @@ from __future__ import annotations
 import copy
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import torch
@@ -106,6 +107,8 @@ class Host(ABC):
         columns: width of the canvas where it has two dimensions, for showing it.
         weights: digest of the model's weights; empty where nobody knows it, and the model is then probed.
         variant: what `at` chose, for people; empty for the host as it is.
+        way: makes the way in which answers are compared under an order, such as a search; None: `Decode`.
+        ways: further ones that a comparison of this host shows, by name.
         audit: what an audit of reveals is told of the text: its `eot`, its `digits`, the `mark` before a final answer,
             as far as there are any; None: an order has no places that mean something.
     """
@@ -120,6 +123,8 @@ class Host(ABC):
     columns: int | None = None
     weights: str = ""
     variant: str = ""
+    way: Callable[[Any], Any] | None = None
+    ways: Mapping[str, Any] = MappingProxyType({})
     audit: ClassVar[Mapping[str, Any] | None] = None
 
     @abstractmethod

@@ -12,13 +12,11 @@ on how many questions are searched together. Shapes: B questions, W branches a q
 
 from __future__ import annotations
 
-import copy
 import itertools
 import time
 from collections.abc import Callable, Hashable
 from dataclasses import asdict, dataclass, field
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,19 +26,18 @@ from dprm.decode.loop import Model, Step, advance, begin
 from dprm.decode.trace import Trace
 from dprm.host.host import Host, Problems
 from dprm.host.identity import spec, word
-from dprm.host.metrics import HELD_OUT, Metric
 from dprm.host.rollout import CALLS, Rollout
 from dprm.order.checks import check_count, check_number
 from dprm.order.noise import mix, mix_rows
 from dprm.order.order import Order
 from dprm.order.stats import Stats
 from dprm.search.branches import Branches
+from dprm.search.ranks import ranks_filled
 from dprm.search.schedule import Schedule
 from dprm.search.verify import Verifier, verified
 from dprm.search.vote import voted
 
 VERIFIER = "verifier"
-Some = TypeVar("Some", bound=Host)
 # The columns of a rollout that count what was decided.
 _COUNTED = ("decisions", "changed", "picks", "ready", "gate")
 
@@ -221,58 +218,3 @@ class _Running:
 
 def _tokens_of(canvas: Tensor) -> Hashable:
     return tuple(canvas.tolist())
-
-
-# ---- what is reported of the survivors -------------------------------------------------------------------------------
-
-
-def rank_name(rank: int) -> str:
-    """The metric of the survivor with the rank-th highest score, from 1."""
-    return f"rank {rank}"
-
-
-def any_name(survivors: int) -> str:
-    """The metric of the best of the survivors."""
-    return f"any of {survivors}"
-
-
-def searched(host: Some, survivors: int = 4, metric: str | None = None) -> Some:
-    """The host with metrics for every rank of a search's survivors, and for the best of them; held out.
-
-    Of ways without survivors all of them are the answer's own.
-
-    Args:
-        metric: of the host, that is shown by rank; None: its first one.
-    """
-    names = [each.name for each in host.judged]
-    shown = names[0] if metric is None else metric
-    if shown not in names:
-        raise ValueError(f"metric is {shown!r}: expected one of {', '.join(names)}")
-    column = names.index(shown)
-    ranges = host.judged[column].range
-    ranks = [*map(rank_name, range(1, survivors + 1)), any_name(survivors)]
-    other = copy.copy(host)
-    other.metrics = (*host.metrics, *(Metric(name, ranges, HELD_OUT) for name in ranks))
-    other.judge = partial(_judged, host, column, len(ranks))  # type: ignore[method-assign]
-    return other
-
-
-def _judged(host: Host, column: int, ranks: int, problems: Problems, tokens: Tensor) -> Tensor:
-    scores = host.scores(problems, tokens)
-    return torch.cat([scores, scores[:, column : column + 1].expand(-1, ranks)], dim=1)
-
-
-def ranks_filled(host: Host, judged: Tensor, winner: Tensor) -> Tensor:
-    """[B,J] scores of the winners; in the columns of ranks what the survivors of those ranks have.
-
-    Args:
-        judged: [B,K,J], every survivor by rank. winner: [B] int64, rank of the winner from 0.
-    """
-    scores = judged[torch.arange(len(judged)), winner].clone()
-    for index, metric in enumerate(host.judged):
-        for rank in range(judged.shape[1]):
-            if metric.name == rank_name(rank + 1):
-                scores[:, index] = judged[:, rank, index]
-        if metric.name == any_name(judged.shape[1]):
-            scores[:, index] = judged[:, :, index].amax(1)
-    return scores

@@ -16,17 +16,16 @@ from torch import Tensor
 from dprm.decode.loop import Model
 from dprm.decode.reader import logits_of
 from dprm.host.host import Problems
+from dprm.order import read
 from dprm.order.checks import check_bounds, check_count
 
 
 class Verifier(Protocol):
-    """Scores answers in [0, 1].
+    """Scores answers in [0, 1]."""
 
-    Attributes:
-        calls: model calls that one answer takes.
-    """
-
-    calls: int
+    @property
+    def calls(self) -> int:
+        """Model calls that one answer takes."""
 
     def __call__(self, problems: Problems, tokens: Tensor, model: Model) -> Tensor:
         """[n] the scores of finished canvases [n,L], one a problem."""
@@ -52,6 +51,21 @@ class VerdictSlot:
         output = model(asked) if problems.context is None else model(asked, problems.context)
         logits = logits_of(output)[:, -1, [self.yes, self.no]].float()
         return logits.softmax(-1)[:, 0]
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """How likely the host's own model finds a finished answer: the geometric mean of its tokens' probabilities, all
+    others visible. No verifier was trained for it, so it is what any host has."""
+
+    calls: ClassVar[int] = 1
+
+    def __call__(self, problems: Problems, tokens: Tensor, model: Model) -> Tensor:
+        output = model(tokens) if problems.context is None else model(tokens, problems.context)
+        confidence = read(logits_of(output), tokens).confidence
+        answer = tokens != problems.canvas.to(tokens.device)
+        log_p = torch.where(answer, confidence.clamp(min=1e-30).log(), 0.0)
+        return (log_p.sum(1) / answer.sum(1).clamp(min=1)).exp()
 
 
 @dataclass(frozen=True)
