@@ -72,6 +72,14 @@ ENTRIES = {
             "dprm train dmpo --law random --minutes 6 --device cuda --out weights/dmpo.safetensors",
         ),
         Entry(
+            "prism",
+            "Countdown, answered by search with self-verification",
+            "reveal positions in search",
+            "dprm.hosts.dmpo.prism",
+            "prism.safetensors",
+            "dprm train prism --steps 1500 --rows 512 --rate 0.0003 --device cuda --out weights/prism.safetensors",
+        ),
+        Entry(
             "puma",
             "Sudoku 9×9",
             "blank cells",

@@ -21,6 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dprm.decode.counts import CountRule
 from dprm.decode.decoding import Decoding
 from dprm.decode.loop import Model, Step, advance, begin
 from dprm.decode.trace import Trace
@@ -52,7 +53,7 @@ class Search:
         parents: branches that stay at a prune as they are.
         remask: half of so many doubled least sure tokens of a copy are masked again.
         share: of the survivors, how many vote.
-        temperature: of the tokens; None: the host's own.
+        temperature, count: of the tokens, positions a step; None: the host's own.
         order: that all branches are decoded by; None: the host's own.
         fresh: the order is learned anew in every question, from no evidence, or from `prior`.
         prior: evidence of other questions that a fresh table starts with. weight: how much of it.
@@ -65,6 +66,7 @@ class Search:
     remask: int = 12
     share: float = 0.6
     temperature: float | None = 0.7
+    count: CountRule | None = None
     order: Order | None = None
     fresh: bool = False
     prior: Stats | None = None
@@ -85,21 +87,22 @@ class Search:
         order = None if self.order is None else [self.order.policy().digest, self.order.explore]
         prior = None if self.prior is None else word(self.prior.schema, self.prior.moments)
         plain = {name: getattr(self, name) for name in ("parents", "remask", "share", "temperature", "fresh", "weight")}
-        functions = spec(self.verifier), spec(self.answer_of)
+        functions = spec(self.verifier), spec(self.answer_of), spec(self.count)
         return ["search", asdict(self.schedule), plain, order, prior, *functions]
 
     def answer(self, host: Host, problems: Problems, seed: int, model: Model) -> Rollout:
         """The voted answers of a batch of questions; calls are those of all branches, and of the verifier."""
         began = time.perf_counter()
-        hot = host if self.temperature is None else host.with_decoding(temperature=self.temperature)
-        running = _Running(self, problems, model, hot.decoding, self._acting(len(problems), hot.decoding))
-        start = begin(problems.canvas, hot.decoding, mix_rows(problems.key, mix(seed)), problems.context)
+        own = {"temperature": self.temperature, "count": self.count}
+        decoding = host.with_decoding(**{name: value for name, value in own.items() if value is not None}).decoding
+        running = _Running(self, problems, model, decoding, self._acting(len(problems), decoding))
+        start = begin(problems.canvas, decoding, mix_rows(problems.key, mix(seed)), problems.context)
         branches = Branches.start(start, self.schedule.width)
         done = 0
         for step, width in self.schedule.prunes:
             branches = running.decoded(branches, done, step)
             parents = branches.ranked(running.judged(branches))[:, : min(self.parents, width)]
-            branches, done = branches.grown(parents, width, self.remask, hot.decoding.mask_id), step
+            branches, done = branches.grown(parents, width, self.remask, decoding.mask_id), step
         branches = running.decoded(branches, done, None)
         score = running.judged(branches)
         return self._voted(host, problems, branches, score, running, time.perf_counter() - began)

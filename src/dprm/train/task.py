@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from dprm.host.host import Host
+from dprm.host.host import Host, Problems
 from dprm.host.weights import sha256
 from dprm.train.denoiser import load_weights
 from dprm.train.masks import Data
@@ -25,12 +25,23 @@ class Task:
         data: (seed, device, work folder) → endless sequences; what takes long to make is kept in the folder.
         wrap: (model, device) → the host with that model.
         phases: K of the streaming pool.
+        start: the weights that a training begins with; None: random ones.
+        measured: (host, problems) → what is measured of a trained model besides what it solves, by name.
     """
 
     config: Config
     data: Callable[[int, torch.device, Path], Data]
     wrap: Callable[[Transformer, torch.device], Host]
     phases: int = 8
+    start: Callable[[], Path] | None = None
+    measured: Callable[[Host, Problems], dict[str, float]] | None = None
+
+    def first(self, width: int | None, depth: int | None, seed: int) -> Transformer:
+        """The model before its training."""
+        model = Transformer(self.shaped(width, depth), seed)
+        if self.start is not None and width is None and depth is None:
+            model.load_state_dict(load_weights(self.start(), "cpu")[0].state_dict())
+        return model
 
     def shaped(self, width: int | None, depth: int | None) -> Config:
         """The model in another size; heads have 32 dimensions."""

@@ -65,7 +65,7 @@ def train(
         raise ValueError(f"out is {out}: expected a file for weights, such as model.safetensors")
     _check_writable("out", out.parent)
     _check_writable("work", work)
-    model = Transformer(task.shaped(width, depth), recipe.seed).to(device)
+    model = task.first(width, depth, recipe.seed).to(device)
     host = task.wrap(model, device)
     data = task.data(recipe.seed, device, work)
     rows, seed = recipe.rows, recipe.seed
@@ -88,6 +88,8 @@ def train(
     run = Training(model, masks, recipe, work / f"{host.name}-{law}", evaluate=scored, title=f"{host.name} {law}")
     run.run()
     final = scored(run.average, (1, 2, 3), ("confidence", "random"))
+    if task.measured is not None:
+        final |= task.measured(task.wrap(run.average, device), held_out)
     if isinstance(masks, LearningPool):
         deployed(masks.order, DECODING_GATE, host=host.name, estimator="training").save(out.with_suffix(".dprm"))
     return final
