@@ -25,7 +25,7 @@ Reward = Annotated[
     str | None, typer.Option(help="Your own reward of (tokens, facts): package.module:function or path.py:function.")
 ]
 Weights = Annotated[Path | None, typer.Option(help="A checkpoint of `dprm train` instead of the committed weights.")]
-Seed = Annotated[int, typer.Option(help="Seed of problems, orders and intervals.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of problems, orders and intervals.")]
 Rows = Annotated[int, typer.Option(min=1, help="Canvases decoded together; changes the time, not the result.")]
 Device = Annotated[str, typer.Option(help="Where the model runs: cpu, cuda.")]
 Compiled = Annotated[
@@ -42,7 +42,10 @@ def writable(out: Path | None) -> None:
         return
     if out.is_dir():
         raise ValueError(f"--out is {out}: a folder, expected a file")
-    out.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"--out is {out}: it cannot be written there ({error.strerror})") from None
     if not os.access(out.parent, os.W_OK) or (out.exists() and not os.access(out, os.W_OK)):
         raise ValueError(f"--out is {out}: it cannot be written there")
 
@@ -61,15 +64,12 @@ def chosen_host(
 ) -> Host:
     """The host that a command was asked for."""
     from dprm.decode.counts import Fixed
+    from dprm.host.device import checked_device
     from dprm.host.metrics import Preference
     from dprm.host.variants import with_reward
     from dprm.hosts import load
 
-    if device.startswith("cuda"):
-        import torch
-
-        if not torch.cuda.is_available():
-            raise ValueError(f"--device is {device}: there is no CUDA device here")
+    checked_device(device)
     host = load(name, device, compiled, weights)
     if difficulty is not None:
         host = host.at(difficulty)

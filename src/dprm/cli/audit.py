@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dprm.cli.arguments import writable
 from dprm.cli.failure import clear_errors
 from dprm.host.weights import shipped
 
@@ -33,7 +34,7 @@ def audit(
     studies: Annotated[
         int, typer.Option(min=1, help="With --calibrate: studies on chains; ten times simulated.")
     ] = 200,
-    seed: Annotated[int, typer.Option(help="With --calibrate: seed of all studies.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="With --calibrate: seed of all studies.")] = 0,
     out: Annotated[Path | None, typer.Option(help="With --calibrate: write the card here.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -50,6 +51,7 @@ def audit(
         from dprm.cli.calibration import calibrated, show_calibration
 
         with clear_errors("audit"):
+            writable(out)
             card = calibrated(studies, seed, out)
         if as_json:
             typer.echo(json.dumps(card, indent=2, ensure_ascii=False))

@@ -86,6 +86,7 @@ def compare(
     from dprm.evaluate.compare import compare as run
     from dprm.evaluate.ledger import look
     from dprm.fit.purpose import misfits
+    from dprm.host.variants import own_problems
 
     command = " ".join(["dprm", *sys.argv[1:]])
     with clear_errors("compare"):
@@ -112,7 +113,7 @@ def compare(
         if problems is None:
             posed, source = chosen.problems(split, limit, seed), split
         else:
-            posed, left_out = chosen.read_problems(problems)
+            posed, left_out = own_problems(chosen, problems)
             posed, source = posed[:limit], problems.name
             for line in left_out:
                 typer.echo(f"left out: {problems}, {line}", err=True)

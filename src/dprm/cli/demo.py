@@ -24,7 +24,7 @@ def demo(
     problems: Annotated[int, typer.Option(min=0, help="Word problems to decode; 0 for none.")] = 128,
     rows: Annotated[int, typer.Option(min=1, help="Canvases to decode under each order.")] = 512,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of online learning, 16 trajectories each.")] = 20,
-    seed: Annotated[int, typer.Option(help="Seed of learning and decoding.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of learning and decoding.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as one JSON object.")] = False,
 ) -> None:
     """Show that **the order of tokens matters**: one host, four orders, the same number of model calls.
@@ -129,9 +129,8 @@ def _word_problems(problems: int, seed: int) -> None:
 
 def _in_a_sentence(card: Card) -> str:
     """What was learned; for what these few problems cannot show, what the committed card says."""
-    from pathlib import Path
-
     from dprm.evaluate.card import Card
+    from dprm.host.weights import shipped
 
     arm = card.arms["dprm"]
     solved = {name: other.solved or 0.0 for name, other in card.arms.items()}
@@ -141,7 +140,7 @@ def _in_a_sentence(card: Card) -> str:
         f"{solved[low]:.0%} ({low}) and {solved[high]:.0%} ({high}). "
         f"DPRM decides otherwise than confidence in {arm.changed:.0%} of the steps."
     )
-    kept = Path(__file__).parents[3] / "results" / "puma_words-width8-test.json"
+    kept = shipped("results") / "puma_words-width8-test.json"
     if not kept.is_file():
         return said
     whole = Card.load(kept)

@@ -24,6 +24,7 @@ from dprm.cli.arguments import (
     writable,
 )
 from dprm.cli.failure import clear_errors
+from dprm.order.checks import check_number
 
 
 def fit(
@@ -77,19 +78,11 @@ def fit(
     from dprm.fit.cost import Cost
     from dprm.host.variants import with_problems
 
+    asked: dict[str, Any] = {"difficulty": difficulty, "width": width, "temperature": temperature}
+    asked |= {"preference": preference, "reward": reward, "weights": weights}
     with clear_errors("fit"):
         writable(out)
-        chosen = chosen_host(
-            host,
-            device=device,
-            compiled=compiled,
-            weights=weights,
-            difficulty=difficulty,
-            width=width,
-            temperature=temperature,
-            preference=preference,
-            reward=reward,
-        )
+        chosen = chosen_host(host, device=device, compiled=compiled, **asked)
         path = out or Path("runs") / f"{chosen.name}.dprm"
         path.parent.mkdir(parents=True, exist_ok=True)
         if problems is not None:
@@ -125,15 +118,21 @@ def fit(
         typer.echo(f"{name} took {Cost.of_notes(fitted.policy.notes)}")
     for line in account.lines():
         typer.echo(line)
-    typer.echo(f"{path}: digest {policy.digest[:16]}; try it with `dprm compare {host} --policy {path}`")
+    typer.echo(f"{path}: digest {policy.digest[:16]}; try it with `{_compare(host, path, asked)}`")
+
+
+def _compare(host: str, policy: Path, asked: dict[str, Any]) -> str:
+    """The command that looks at the policy where it was fitted."""
+    options = [f"--{name} {value}" for name, value in asked.items() if value is not None]
+    return " ".join(["dprm compare", host, *options, f"--policy {policy}"])
 
 
 def _numbers(name: str, text: str, count: int | None = None) -> tuple[float, ...]:
     """Numbers with commas."""
     try:
-        numbers = tuple(float(part) for part in text.split(","))
+        numbers = tuple(check_number(f"--{name}", float(part), 0) for part in text.split(","))
     except ValueError:
-        raise ValueError(f"--{name} is {text!r}: expected numbers with commas") from None
+        raise ValueError(f"--{name} is {text!r}: expected numbers from 0 with commas") from None
     if count is not None and len(numbers) != count:
         raise ValueError(f"--{name} is {text!r}: expected {count} numbers with commas")
     return numbers

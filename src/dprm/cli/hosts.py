@@ -25,23 +25,25 @@ def hosts(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON o
     from dprm.evaluate.verdict import judge_cards
     from dprm.hosts import ENTRIES
 
+    states = {name: entry.state for name, entry in ENTRIES.items()}
     with clear_errors("hosts"):
         cards = cards_in(RESULTS)
         of_host = {name: {file: card for file, card in cards.items() if card.host == name} for name in ENTRIES}
         said = {name: judge_cards(own)[0].verdict if own else None for name, own in of_host.items()}
     if as_json:
-        listed = [{**asdict(entry), "present": entry.present, "verdict": said[name]} for name, entry in ENTRIES.items()]
+        listed = [
+            {**asdict(entry), "present": states[name] == "here", "state": states[name], "verdict": said[name]}
+            for name, entry in ENTRIES.items()
+        ]
         typer.echo(json.dumps(listed, indent=2, ensure_ascii=False))
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("host", "domain", "what is ordered", "weights", "verdict"):
         table.add_column(column)
     for name, entry in ENTRIES.items():
-        table.add_row(
-            name, entry.domain, entry.ordered, "here" if entry.present else "missing", said[name] or "no card"
-        )
+        table.add_row(name, entry.domain, entry.ordered, states[name], said[name] or "no card")
     console = table_console()
     console.print(table)
-    for entry in ENTRIES.values():
-        if not entry.present:
+    for name, entry in ENTRIES.items():
+        if states[name] != "here":
             console.print(f"\nTo make the weights of {entry.name}:\n  {entry.command}", soft_wrap=True)

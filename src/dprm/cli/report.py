@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dprm.cli.arguments import writable
 from dprm.cli.failure import clear_errors
 
 
@@ -21,6 +22,7 @@ def report(
     `dprm report results/*.json weights/*.dprm`. Files of other kinds, such as accounts, are left out and named.
     """
     with clear_errors("report"):
+        writable(out)
         try:
             from dprm.report.page import page
         except ImportError as error:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def theory(
-    seed: Annotated[int, typer.Option(help="Seed of every random host and every simulation.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of every random host and every simulation.")] = 0,
     quick: Annotated[
         bool, typer.Option("--quick/--full", help="A few seconds, or more hosts, sizes and trials (under a minute).")
     ] = True,

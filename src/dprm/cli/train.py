@@ -20,7 +20,7 @@ def train(
     rate: Annotated[float, typer.Option(help="Peak learning rate.")] = 1e-3,
     width: Annotated[int | None, typer.Option(min=32, help="Width of the model; default the host's own.")] = None,
     depth: Annotated[int | None, typer.Option(min=1, help="Layers of the model; default the host's own.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of weights, data and masks.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of weights, data and masks.")] = 0,
     limit: Annotated[int, typer.Option(min=1, help="Held-out problems of an evaluation.")] = 256,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     out: Annotated[Path | None, typer.Option(help="The weights file; default runs/HOST-LAW.safetensors.")] = None,

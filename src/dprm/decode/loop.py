@@ -173,6 +173,11 @@ def advance(
     on_step: OnStep | None = None,
 ) -> Result:
     """Go on from a state, to the end or until so many steps have been made in all; see `decode`."""
+    if order.cells.aux > 1 and (decoding.state_of is None or order.cells.aux != decoding.states):
+        states = decoding.states if decoding.state_of is not None else "none"
+        raise ValueError(
+            f"this order has aux = {order.cells.aux} states and the host {states}: its values mean nothing"
+        )
     batch = _Batch.of(state, decoding, table, until)
     finished: list[_Batch] = []
     calls = 0
@@ -344,7 +349,7 @@ def read_canvas(output: Any, state: State, masked: Tensor, decoding: Decoding) -
     assert reader is not None
     drawn = None
     if decoding.temperature > 0:
-        drawn = reader.draw(output, decoding.temperature, lambda count: _gumbel(state, count))
+        drawn = reader.draw(output, decoding.temperature, _Noise(state, masked))
     mode = drawn is None or decoding.confidence_of == "mode"
     reading = reader.read(output, None if mode else drawn)
     if reading.tokens.shape != state.tokens.shape:
@@ -356,17 +361,35 @@ def read_canvas(output: Any, state: State, masked: Tensor, decoding: Decoding) -
     return replace(reading, tokens=torch.where(masked, shown, state.tokens))
 
 
-def _gumbel(state: State, count: int) -> Tensor:
-    """[B,L,count] standard Gumbel noise that stays with its position until the position is revealed.
+@dataclass(frozen=True)
+class _Noise:
+    """Standard Gumbel noise that stays with its position until the position is revealed; see `reader.Gumbel`.
 
     As the canvas changes, the value of a position follows the logits, but is not thrown again. Fresh noise at every
     step, with an order that prefers likely draws, would let every position try until it draws its mode.
     """
-    rows, length = state.tokens.shape
-    stream = Stream(state.seeds, 0.0, rows, state.tokens.device)
-    version = state.redrawn.repeat_interleave(count, 1)
-    noise = stream.log_uniform(length * count, TOKEN, version=version).neg_().log_().neg_()
-    return noise.view(rows, length, count)
+
+    state: State
+    masked: Tensor
+
+    def __call__(self, count: int) -> Tensor:
+        rows, length = self.masked.shape
+        version = self.state.redrawn.repeat_interleave(count, 1)
+        noise = self._stream.log_uniform(length * count, TOKEN, version=version)
+        return noise.neg_().log_().neg_().view(rows, length, count)
+
+    def hidden(self) -> Tensor | None:
+        return self.masked if can_look(self.masked) else None
+
+    def at_hidden(self, count: int) -> Tensor:
+        row, position = self.masked.nonzero().unbind(1)
+        index = (position * count).unsqueeze(1) + torch.arange(count, device=position.device)
+        noise = self._stream.log_uniform_at(row, index, TOKEN, self.state.redrawn[row, position])
+        return noise.neg_().log_().neg_()
+
+    @property
+    def _stream(self) -> Stream:
+        return Stream(self.state.seeds, 0.0, len(self.state), self.masked.device)
 
 
 def _choose(

@@ -6,7 +6,6 @@ several heads) brings an object with these two methods.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,14 +15,25 @@ from torch import Tensor
 from dprm.order.checks import check_count, check_number
 from dprm.order.reading import Reading, read
 
-Gumbel = Callable[[int], Tensor]
+
+class Gumbel(Protocol):
+    """Standard Gumbel noise of the canvases that are read; a position keeps its own until it is revealed."""
+
+    def __call__(self, count: int) -> Tensor:
+        """[B,L,count], for `count` values at every position."""
+
+    def hidden(self) -> Tensor | None:
+        """[B,L] bool, the masked positions; None on an accelerator, which would have to be waited for."""
+
+    def at_hidden(self, count: int) -> Tensor:
+        """[n,count], the same numbers at the n masked positions only."""
 
 
 class Reader(Protocol):
     """Reads the output of a model."""
 
     def draw(self, output: Any, temperature: float, gumbel: Gumbel) -> Tensor:
-        """[B,L] tokens drawn at a temperature > 0; gumbel(n) is standard Gumbel noise [B,L,n] of every position."""
+        """[B,L] tokens drawn at a temperature > 0, at least where something is masked; see `Gumbel`."""
 
     def read(self, output: Any, tokens: Tensor | None) -> Reading:
         """The reading of these tokens [B,L]; None: of the most probable ones."""
@@ -50,7 +60,17 @@ class Logits:
         """softmax(logits/temperature), by the Gumbel-max trick."""
         logits = logits_of(output)
         vocabulary = logits.shape[-1]
-        noisy = gumbel(vocabulary).add_(logits, alpha=1.0 / temperature)
+        hidden = gumbel.hidden()
+        if hidden is not None:  # What is visible needs no noise: most of a large vocabulary's work.
+            tokens = torch.zeros_like(hidden, dtype=torch.int64)
+            tokens[hidden] = self._drawn(logits[hidden], temperature, gumbel.at_hidden(vocabulary))
+            return tokens
+        return self._drawn(logits, temperature, gumbel(vocabulary))
+
+    def _drawn(self, logits: Tensor, temperature: float, gumbel: Tensor) -> Tensor:
+        """[…] tokens of logits […,V] and their noise, which is overwritten."""
+        vocabulary = logits.shape[-1]
+        noisy = gumbel.add_(logits, alpha=1.0 / temperature)
         for token in self.forbid:
             if token < vocabulary:
                 noisy[..., token] = -torch.inf
@@ -63,7 +83,7 @@ class Logits:
         return read(logits, tokens, forbid=[token for token in self.forbid if token < logits.shape[-1]])
 
     def _nucleus(self, logits: Tensor, temperature: float) -> Tensor:
-        """[B,L,V] bool, what may be drawn; of equally probable tokens the first ones."""
+        """[…,V] bool, what may be drawn; of equally probable tokens the first ones."""
         scaled = logits.float() / temperature
         for token in self.forbid:
             if token < scaled.shape[-1]:

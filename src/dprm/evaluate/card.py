@@ -15,7 +15,7 @@ import torch
 from dprm.evaluate.outcomes import Outcomes, beside
 from dprm.evaluate.replays import Parting, Replays
 from dprm.host.metrics import HELD_OUT, SET, Metric, Preference
-from dprm.order.files import write_whole
+from dprm.order.files import read_whole, write_whole
 
 KIND = "comparison"
 SCHEMA = 2
@@ -153,7 +153,9 @@ class Card:
     def load(cls, path: Path) -> Card:
         """Read a card; ValueError says what is wrong with any other file."""
         try:
-            data = json.loads(path.read_text())
+            data = json.loads(read_whole(path))
+            if not isinstance(data, dict):
+                raise ValueError(f"it holds a {type(data).__name__}: expected an object")
             if data.get("schema") == 1 and "kind" not in data:
                 data = _from_first_schema(data)
             if (data.get("kind"), data.get("schema")) != (KIND, SCHEMA):
@@ -167,23 +169,36 @@ class Card:
             preference = Preference(**data["preference"])
             parts = {"metrics": metrics, "preference": preference, "arms": arms}
             return cls(**{**data, **parts, "replays": replays, "partings": partings})
-        except (json.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{path} is not a result card: {error}") from error
+        except (KeyError, TypeError, AttributeError) as error:
+            lacking = f"it has no {error}" if isinstance(error, KeyError) else "it has other fields than a card"
+            raise ValueError(f"{path} is not a result card: {lacking}") from error
 
 
 def _from_first_schema(data: dict[str, Any]) -> dict[str, Any]:
     """The JSON of schema 1 as it would be written now: one reward, one share solved, one decode seed.
 
-    Its seconds hold the compilation of the model too, so there is no ratio of times.
+    Its seconds hold the compilation of the model too, so there is no ratio of times. Of a head nobody measured whether
+    it knew a decision, and its shuffled weights are no control of its values; intervals of averages over seeds took
+    the seeds as independent.
     """
     solved = Metric("solved", role=HELD_OUT)
-    arms = {}
+    heads = {name for name, arm in data["arms"].items() if arm.get("fit", {}).get("estimator") in ("head", "leaning")}
+    text = json.dumps(data)
+    for name in heads:
+        text = text.replace(f"{name}, shuffled values", f"{name}, shuffled weights")
+    data, arms = json.loads(text), {}
     for name, arm in data["arms"].items():
+        if name in heads:
+            unit = float(arm["fit"].get("spread", 1.0))
+            fit = {note: text for note, text in arm["fit"].items() if note != "spread"}
+            arm = {**arm, "ready": 0.0, "gate": 0.0, "guidance": (arm["guidance"] or 0.0) * unit, "fit": fit}
         share = {"mean": arm["solved"]}
         calls = {"calls": {"denoiser": arm["nfe"]}}
         rest = {field: value for field, value in arm.items() if field != "solved"}
         arms[name] = {**rest, **calls, "metrics": {"reward": _reward(arm), "solved": share}}
-    notes = dict(data.get("notes", {}))
+    notes = {name: note for name, note in data.get("notes", {}).items() if name != "seeds"}
     changed = {
         "variant": notes.pop("difficulty", ""),
         "groups": data["count"],

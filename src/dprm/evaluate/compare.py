@@ -18,10 +18,12 @@ from dprm.evaluate.estimates import judged_again
 from dprm.evaluate.measure import measured, set_estimates
 from dprm.evaluate.outcomes import Outcomes
 from dprm.evaluate.replays import partings, replays
+from dprm.evaluate.verdict import CHOOSING
 from dprm.host.decoded import decoded
 from dprm.host.host import Host, Problems
 from dprm.host.identity import model_word
 from dprm.host.rollout import Rollout
+from dprm.order.checks import check_count
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,11 @@ def compare(
     """
     if not arms or not seeds:
         raise ValueError(f"{'seeds' if arms else 'arms'} is empty: there is nothing to compare")
+    for each in seeds:
+        check_count("seeds", each, 0)
+    for name, contender in arms.items():
+        if split not in CHOOSING and contender.fit.get("selected_on") == problems.digest:
+            raise ValueError(f"problems are those of select on which {name} was chosen: they are no {split}")
     reference = next(iter(arms))
     ways = {name: contender.way for name, contender in arms.items()}
     rollouts: dict[str, list[Rollout]] = {name: [] for name in arms}

@@ -56,6 +56,8 @@ def _add_policy(arm: Arm, order: Order, rollout: Rollout) -> None:
         arm.policy, arm.guidance = order.policy().digest, order.guidance
     if supported:
         arm.diagnostics |= residual_coverage(rollout, order).facts()
+    if order.head is not None and order.head.counts is None:
+        arm.ready = arm.gate = 0.0  # Nobody knows what it was fitted on: no decision is known to be like it.
     if order.stats is not None:
         arm.diagnostics["settled"] = settled_share(order.stats, order.table())
 
@@ -67,7 +69,7 @@ def set_estimates(
     names = [metric.name for metric in host.metrics if metric.role == SET]
     if not names:
         return {}
-    own, other = ([host.judge_set(problems, rollout.tokens) for rollout in seeds] for seeds in (rollouts, control))
+    own, other = ([host.set_scores(problems, rollout.tokens) for rollout in seeds] for seeds in (rollouts, control))
     estimates = {}
     for name in names:
         values = torch.tensor([judged[name] for judged in own], dtype=torch.float64)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
 from dprm.evaluate.choosing import choose, problems_needed
@@ -136,6 +137,12 @@ def settle(
         rule: how deployed policies select.
         folder: keeps finished batches, as in `decoded`.
     """
+    for name, fitted in fits.items():
+        if bool((known := torch.isin(problems.groups.cpu(), fitted.groups)).any()):
+            row = int(known.nonzero()[0])
+            raise ValueError(
+                f"problems[row {row}] of select was fitted on by {name}: what was learned on cannot choose"
+            )
     policies = {name: fitted.policy for name, fitted in fits.items()}
     refused = {name: reason for name, policy in policies.items() if (reason := _does_not_transfer(policy))}
     ways: dict[str, Way] = {HOST: Decode()}

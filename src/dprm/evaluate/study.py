@@ -23,7 +23,7 @@ from dprm.evaluate.bootstrap import Interval, difference_interval, mean_interval
 from dprm.evaluate.card import versions
 from dprm.evaluate.outcomes import Outcomes, beside
 from dprm.evaluate.passk import ESTIMATORS, KS, mean_pass, pass_table
-from dprm.order.files import write_whole
+from dprm.order.files import read_whole, write_whole
 
 KIND = "study"
 SCHEMA = 2
@@ -96,15 +96,19 @@ class Study:
     def load(cls, path: Path) -> Study:
         """Read a card; ValueError says what is wrong with any other file."""
         try:
-            data = json.loads(path.read_text())
+            data = json.loads(read_whole(path))
+            if not isinstance(data, dict):
+                raise ValueError(f"it holds a {type(data).__name__}: expected an object")
             kind, schema = data.get("kind"), data.get("schema")
             if kind != KIND or schema not in (1, SCHEMA):
                 raise ValueError(f"kind {kind!r} of schema {schema!r}: expected {KIND!r} of 1 or {SCHEMA}")
             if schema == 1:  # It has no outcomes beside it, and says in its notes what has a place of its own now.
                 data |= {"schema": SCHEMA, "variant": data.get("notes", {}).get("difficulty") or ""}
             return cls(**data)
-        except (json.JSONDecodeError, TypeError, ValueError, AttributeError) as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{path} is not a study card: {error}") from error
+        except (TypeError, AttributeError) as error:
+            raise ValueError(f"{path} is not a study card: it has other fields than one") from error
 
 
 def judged_again(card: Study, outcomes: Outcomes) -> Study:

@@ -20,6 +20,7 @@ from dprm.evaluate.bootstrap import mean_interval
 from dprm.evaluate.outcomes import Outcomes
 from dprm.evaluate.study import EMPTY, LEARNED, Condition, Study, judged_again
 from dprm.host.decoded import decoded
+from dprm.host.device import checked_device
 from dprm.host.host import Host, Problems
 from dprm.host.progress import Progress
 from dprm.host.rollout import Decode, Rollout
@@ -55,7 +56,7 @@ def study(
         limit: how many problems. seeds: decode seeds, `seed` first. rows: canvases decoded together.
         folder: keeps trainings and finished batches: a study that is killed goes on where it was.
     """
-    device = torch.device(device)
+    device = checked_device(device)
     check_orders(trainings.orders)
     trainings.check(name, task, weights, folder, seed)
     # Problems need no weights: what cannot be posed is known before anything is trained.

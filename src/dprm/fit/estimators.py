@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
+
+import torch
+from torch import Tensor
 
 from dprm.fit.branched import Branched
 from dprm.fit.head import HeadFit
@@ -64,10 +67,12 @@ class Fitted:
     Attributes:
         policy: what was learned, with its price in the notes.
         shuffled: the same of values without their meaning, a control; None where a table's values can be permuted.
+        groups: [n] int64, groups of the problems that it was learned on: they can neither choose nor test.
     """
 
     policy: Policy
     shuffled: Policy | None
+    groups: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.int64))
 
 
 def fit(
@@ -100,4 +105,4 @@ def fit(
         "price": str(calls),
     }
     shuffled = None if run.shuffled is None else replace(run.shuffled, notes={**notes, "control": "shuffled values"})
-    return Fitted(replace(policy, notes={**notes, **policy.notes, **run.cost.notes()}), shuffled)
+    return Fitted(replace(policy, notes={**notes, **policy.notes, **run.cost.notes()}), shuffled, run.groups)

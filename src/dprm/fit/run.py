@@ -62,6 +62,7 @@ class Run:
 
     def __post_init__(self) -> None:
         check_count("calls", self.calls, 64)
+        check_count("seed", self.seed, 0)
         if self.folder is not None:
             claim(self.folder)
         self.model = self.host.model()
@@ -91,6 +92,11 @@ class Run:
         lap = (index // len(self._pool)).to(problems.key.device)
         again = mix_rows(problems.key, lap) & (2**62 - 1)
         return replace(problems, key=torch.where(lap > 0, again, problems.key), group=problems.groups)
+
+    @property
+    def groups(self) -> Tensor:
+        """[n] int64 on the CPU, the groups of the problems that were taken so far."""
+        return self._pool.groups[: self._taken].cpu().unique()
 
     # ---- what can be asked ------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from torch import Tensor
 from dprm.decode.decoding import Decoding
 from dprm.decode.loop import Model
 from dprm.decode.rows import Rows, rows_at, rows_count
-from dprm.host.metrics import SET, Metric, Preference, checked_scores
+from dprm.host.metrics import SET, Metric, Preference, checked_scores, checked_set_scores
 from dprm.order.checks import check_count
 from dprm.order.noise import mix_rows
 
@@ -160,6 +160,10 @@ class Host(ABC):
     def scores(self, problems: Problems, tokens: Tensor) -> Tensor:
         """[N,J] float32: what `judge` gives, checked in shape and range."""
         return checked_scores(self.judge(problems, tokens), len(problems), self.metrics)
+
+    def set_scores(self, problems: Problems, tokens: Tensor) -> dict[str, float]:
+        """What `judge_set` gives, checked in range."""
+        return checked_set_scores(self.judge_set(problems, tokens), self.metrics)
 
     @property
     def judged(self) -> tuple[Metric, ...]:

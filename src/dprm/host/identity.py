@@ -6,13 +6,15 @@ and preference are not: scores are kept, and a preference only weighs them.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,20 @@ from dprm.host.host import SPLITS, Host, Problems
 # Numbers taken of every weight matrix: enough to tell two trainings apart, and quick for billions of them.
 _SAMPLED = 4096
 # Attributes of a host that change no answer, or are looked at by themselves.
-_APART = ("weights", "variant", "columns", "device", "paired", "domain", "ordered")
+_APART = (
+    "weights",
+    "variant",
+    "columns",
+    "device",
+    "paired",
+    "domain",
+    "ordered",
+    "decoding",
+    "preference",
+    "_decode_text",
+)
+# How far into the objects that a host holds it is looked: they may lead anywhere.
+_DEEP = 4
 # Packages whose versions are not the host's own code.
 _FOREIGN = ("builtins", "abc", "torch", "numpy", "typing", "collections", "functools", "dprm.host", "dprm.decode")
 
@@ -67,18 +82,46 @@ def spec(value: Any) -> Any:
     return [type(value).__qualname__, _settings(value)]
 
 
-def _function(function: Any) -> list[Any]:
-    """Name, code, and what its defaults and its closure hold."""
-    closure = inspect.getclosurevars(function).nonlocals.values() if function.__closure__ else ()
-    held = [_held(part) for part in (*closure, *(function.__defaults__ or ()))]
-    return [f"{function.__module__}.{function.__qualname__}", spec(function.__code__), held]
+def _function(function: Any, depth: int = _DEEP) -> list[Any]:
+    """Name, code, and what its defaults and its closure hold; of one that stands in no file, what it reads besides."""
+    closed = inspect.getclosurevars(function)
+    held = [*closed.nonlocals.values(), *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    read = closed.globals if _file(function) is None else {}
+    parts = [_held(part, depth - 1) for part in (*held, *(value for _, value in sorted(read.items())))]
+    return [f"{function.__module__}.{function.__qualname__}", spec(function.__code__), parts]
 
 
-def _held(value: Any) -> Any:
-    """Numbers by value, functions by their code, other objects by their kind alone: they may lead anywhere."""
-    if _plain(value) or isinstance(value, Tensor):
+def _held(value: Any, depth: int) -> Any:
+    """Numbers by value, functions by their code, objects by their attributes, as far as `depth`."""
+    if _plain(value) or isinstance(value, Tensor | np.ndarray | np.generic | torch.nn.Module):
         return spec(value)
-    return spec(value.__code__) if inspect.isfunction(value) else type(value).__qualname__
+    if isinstance(value, os.PathLike):
+        return str(value)
+    if depth <= 0 or isinstance(value, type | ModuleType | Problems) or inspect.isbuiltin(value) or _foreign(value):
+        return f"{type(value).__qualname__} {getattr(value, '__qualname__', '')}"
+    if isinstance(value, Mapping):
+        return {str(key): _held(part, depth - 1) for key, part in value.items()}
+    if isinstance(value, tuple | list):
+        return [_held(part, depth - 1) for part in value]
+    if isinstance(value, set | frozenset):
+        return sorted(repr(_held(part, depth - 1)) for part in value)
+    if isinstance(value, functools.partial):
+        return [_held(part, depth - 1) for part in (value.func, value.args, value.keywords)]
+    if inspect.ismethod(value):
+        return [_held(value.__self__, depth - 1), _function(value.__func__, depth)]
+    if inspect.isfunction(value):
+        return _function(value, depth)
+    listed = getattr(value, "__dict__", {})
+    return [type(value).__qualname__, {name: _held(part, depth - 1) for name, part in sorted(listed.items())}]
+
+
+def _foreign(value: Any) -> bool:
+    """Whether it is a function of a library, whose version is not the host's own code."""
+    return inspect.isfunction(value) and _of_library(value)
+
+
+def _of_library(written: Any) -> bool:
+    return any(f"{written.__module__}.".startswith(f"{package}.") for package in _FOREIGN)
 
 
 def _settings(value: Any) -> dict[str, Any]:
@@ -95,7 +138,9 @@ def _plain(value: Any) -> bool:
 
 def host_word(host: Host) -> str:
     """What identifies a host: name, code, settings, reward, model and decoding."""
-    settings = {name: part for name, part in _settings(host).items() if name not in _APART}
+    model = host.model()
+    listed = {name: part for name, part in sorted(vars(host).items()) if name not in _APART and part is not model}
+    settings = {name: _held(part, _DEEP) for name, part in listed.items()}
     return word(host.name, code_word(host), settings, model_word(host), host.decoding)
 
 
@@ -122,7 +167,7 @@ def _written(host: Host) -> Iterator[Any]:
         function = value.__func__ if inspect.ismethod(value) else value
         own = function if inspect.isfunction(function) or isinstance(function, type) else type(function)
         for each in own.__mro__ if isinstance(own, type) else [own]:
-            if not any(f"{each.__module__}.".startswith(f"{package}.") for package in _FOREIGN):
+            if not _of_library(each):
                 yield each
 
 

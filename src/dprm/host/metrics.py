@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from dprm.order.checks import check_bounds, check_one_of
+from dprm.order.checks import check_bounds, check_number, check_one_of
 from dprm.order.scalarize import scalarize
 from dprm.order.stats import checked_range
 
@@ -115,3 +115,14 @@ def checked_scores(scores: Tensor, answers: int, metrics: Sequence[Metric]) -> T
         want = f"outside the declared range [{low:g}, {high:g}]"
         check_bounds(f"score of {metric.name}", scores[:, index], low, high, want)
     return scores.float()
+
+
+def checked_set_scores(scores: Mapping[str, float], metrics: Sequence[Metric]) -> dict[str, float]:
+    """What `Host.judge_set` gives: a number in range for every metric of the set, or ValueError names the one."""
+    for metric in metrics:
+        if metric.role == SET:
+            if metric.name not in scores:
+                listed = ", ".join(scores) or "nothing"
+                raise ValueError(f"judge_set gave {listed}: expected {metric.name} as well")
+            check_number(f"judge_set[{metric.name!r}]", scores[metric.name], *metric.range)
+    return {name: float(score) for name, score in scores.items()}

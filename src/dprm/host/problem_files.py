@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-# Of what is left out, how many lines a message lists, and how much of each.
-_LISTED, _SAID = 5, 200
+from dprm.data.lines import SAID, nothing_left
+from dprm.order.files import read_whole
 
 
 def read_json_lines(path: Path, mask_id: int, ragged: bool = False) -> tuple[list[tuple[Any, Any]], list[str]]:
@@ -32,7 +31,7 @@ def read_json_lines(path: Path, mask_id: int, ragged: bool = False) -> tuple[lis
             continue
         except (ValueError, RecursionError) as error:
             said = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-            left_out.append(f"line {number}: {said[:_SAID]}")
+            left_out.append(f"line {number}: {said[:SAID]}")
             continue
         if problem in first_line:
             left_out.append(f"line {number}: the problem of line {first_line[problem]} again")
@@ -44,16 +43,9 @@ def read_json_lines(path: Path, mask_id: int, ragged: bool = False) -> tuple[lis
     return listed, left_out
 
 
-def nothing_left(path: Path, left_out: Sequence[str]) -> ValueError:
-    """The error of a file without a problem, with what was left out of it."""
-    said = [line[:_SAID] for line in left_out[:_LISTED]]
-    more = [f"and {len(left_out) - _LISTED} more"] if len(left_out) > _LISTED else []
-    return ValueError(f"{path} holds no problem that can be used: {'; '.join([*said, *more]) or 'it is empty'}")
-
-
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return read_whole(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8 text (byte {error.start})") from None
 

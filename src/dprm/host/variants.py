@@ -8,11 +8,11 @@ from typing import TypeVar
 
 import torch
 
+from dprm.data.lines import nothing_left
 from dprm.host.finding import attribute
 from dprm.host.host import Host, Problems
 from dprm.host.judging import Judge
 from dprm.host.metrics import Metric, Preference
-from dprm.host.problem_files import nothing_left
 from dprm.order.noise import mix_rows
 
 Some = TypeVar("Some", bound=Host)
@@ -36,16 +36,22 @@ def with_reward(host: Some, where: str, batched: bool = False) -> Some:
     return other
 
 
+def own_problems(host: Host, path: Path) -> tuple[Problems, list[str]]:
+    """A person's own problems, checked, and one line for each that does not fit and is left out."""
+    problems, left_out = host.read_problems(path)
+    if not len(problems):
+        raise nothing_left(path, left_out)
+    problems.check(str(path))
+    return problems, left_out
+
+
 def with_problems(host: Some, path: Path) -> tuple[Some, list[str]]:
     """The same host with the problems of a file, split by their group: half fit, a quarter each select and test.
 
     Returns:
         the host, and one line for each problem that does not fit and is left out.
     """
-    problems, left_out = host.read_problems(path)
-    if not len(problems):
-        raise nothing_left(path, left_out)
-    problems.check(str(path))
+    problems, left_out = own_problems(host, path)
     other = copy.copy(host)
     other.problems = _Filed(problems, path)  # type: ignore[method-assign]
     other.variant = path.name

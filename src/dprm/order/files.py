@@ -60,6 +60,13 @@ def _lock(file: Any) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+def read_whole(path: str | os.PathLike[str]) -> bytes:
+    """The bytes of a regular file: a device such as /dev/zero has no end."""
+    if Path(path).exists() and not Path(path).is_file():
+        raise ValueError(f"{path} is no regular file")
+    return Path(path).read_bytes()
+
+
 def write_tensors(path: str | os.PathLike[str], tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
     """One safetensors file with a readable JSON header, whole or not at all."""
     # Copies, because safetensors refuses tensors that share memory, as tied weights do.
@@ -69,10 +76,13 @@ def write_tensors(path: str | os.PathLike[str], tensors: dict[str, Tensor], head
 
 def read_tensors(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors and header of such a file; ValueError says what is wrong with any other."""
-    data = Path(path).read_bytes()
+    data = read_whole(path)
+    size = int.from_bytes(data[:8], "little")
+    if len(data) < 8 or size > len(data) - 8:
+        kind_of = "text" if data[:1] in (b"{", b"[") or data[:64].isascii() else "data of another kind, or truncated"
+        raise ValueError(f"{path} is not a readable dprm file: it holds {kind_of if data else 'nothing'}")
     try:
         tensors = safetensors.torch.load(data)
-        size = int.from_bytes(data[:8], "little")
         header = json.loads(json.loads(data[8 : 8 + size])["__metadata__"]["dprm"])
     except Exception as error:
         raise ValueError(

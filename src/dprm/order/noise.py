@@ -53,11 +53,21 @@ def mix_rows(seeds: Tensor, *words: int | Tensor) -> Tensor:
     return state
 
 
-@functools.lru_cache(maxsize=256)
+# Constants of more indices than this are worked out when they are needed: kept, they would fill the memory.
+_KEPT = 2**20
+
+
 def _hashed_indices(count: int, salt: int, device: torch.device) -> Tensor:
     """[count] int32: a random-looking constant for each index (row or position)."""
+    return _kept_indices(count, salt, device) if count <= _KEPT else _hashed(count, salt, device)
+
+
+def _hashed(count: int, salt: int, device: torch.device) -> Tensor:
     indices = torch.arange(count, dtype=torch.int64, device=device)
     return mix_rows(indices, salt).to(torch.int32)
+
+
+_kept_indices = functools.lru_cache(maxsize=256)(_hashed)
 
 
 @functools.lru_cache(maxsize=256)
@@ -99,10 +109,30 @@ class Stream:
             use, turn: what the numbers are for; others give others.
             version: [B,count] int32; a number is drawn anew where its version is another.
         """
-        keys = self._keys ^ (_signed32(mix(self._word, use << 32 | turn)) ^ self._salt)
+        keys = self._keys_of(use, turn)
         x = _hashed_indices(count, 3, keys.device) ^ keys
         if version is not None:
             x ^= version * _PROGRESS
+        return self._log_uniform(x, keys)
+
+    def log_uniform_at(self, row: Tensor, index: Tensor, use: int, version: Tensor) -> Tensor:
+        """[n,k] float32: of `log_uniform` the numbers at some rows [n] and indices [n,k], and no others.
+
+        Args:
+            version: [n] int32, as there.
+        """
+        keys = self._keys_of(use, 0)
+        keys = keys[row] if len(keys) > 1 else keys
+        x = mix_rows(index, 3).to(torch.int32) ^ keys
+        x ^= (version * _PROGRESS).unsqueeze(1)
+        return self._log_uniform(x, keys)
+
+    def _keys_of(self, use: int, turn: int) -> Tensor:
+        """[B,1] int32: the key of every row for one use."""
+        return self._keys ^ (_signed32(mix(self._word, use << 32 | turn)) ^ self._salt)
+
+    def _log_uniform(self, x: Tensor, keys: Tensor) -> Tensor:
+        """log u of hashed indices x [.,k] int32, which are overwritten, under the keys [.,1] of their rows."""
         x *= _FIRST
         x ^= x >> _FIFTEEN
         # The key enters twice: position and row combined only once would leave the grid of both visible.

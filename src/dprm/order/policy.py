@@ -181,14 +181,14 @@ class Policy:
         return policy
 
     def expect(self, **expected: Any) -> None:
-        """Raise PolicyError unless every named header field is what the caller is about to use.
+        """Raise PolicyError unless every named header field, or note, is what the caller is about to use.
 
-        For example `policy.expect(beta=1.0, signal="confidence", cells=(8, 16, 1))`.
+        For example `policy.expect(beta=1.0, signal="confidence", cells=(8, 16, 1))`, or `policy.expect(model=digest)`.
         """
-        header = self.header
+        header = {**self.notes, **self.header}
         for name, want in expected.items():
             if name not in header:
-                raise TypeError(f"a policy has no field {name!r}; it has {', '.join(header)}")
+                raise TypeError(f"a policy has no field {name!r}; this one has {', '.join(header)}")
             have = header[name]
             if name == "signal" and isinstance(want, str):
                 have = have["name"]
@@ -230,11 +230,18 @@ def _digest(header: dict[str, Any], tensors: dict[str, Tensor]) -> str:
 def _from_first_schema(
     path: str | os.PathLike[str], header: dict[str, Any], tensors: dict[str, Tensor]
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Header and tensors of schema 1, as they are written now; their meaning is the same."""
+    """Header and tensors of schema 1, as they are written now; their meaning is the same.
+
+    Heads were in units of their own, with the spread of the differences that they predict in a note: it is 1 now, so
+    that a guidance is in log odds.
+    """
     header = {**header, "warm_signal": None, "tables": 1}
     head = header.get("head", {"width": 0})
     if header.pop("proposal", "host") != "host" or head.pop("width", 0):
         raise PolicyError(f"{path} holds a head with a network, which this version does not have: fit it again")
     if "head.linear.weight" in tensors:
-        tensors = {"weight": tensors["head.linear.weight"].squeeze(0)}
+        spread = float(header["notes"].get("spread", 1.0))
+        header["notes"] = {name: note for name, note in header["notes"].items() if name != "spread"}
+        header["guidance"] *= spread
+        tensors = {"weight": (tensors["head.linear.weight"].squeeze(0).double() / spread).float()}
     return header, tensors

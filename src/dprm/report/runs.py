@@ -14,6 +14,7 @@ from dprm.evaluate.cards import kind_of
 from dprm.evaluate.outcomes import SUFFIX
 from dprm.evaluate.study import Study
 from dprm.order import Policy
+from dprm.order.files import read_whole
 from dprm.report.visible import all_visible, visible
 
 
@@ -65,7 +66,7 @@ def read_run(path: Path) -> Run:
 
 def _card(path: Path) -> Card | Study:
     try:
-        data = json.loads(path.read_text())
+        data = json.loads(read_whole(path))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not JSON: {error}") from error
     kind = kind_of(data)

@@ -10,6 +10,7 @@ import torch
 
 from dprm.decode.counts import Fixed
 from dprm.host.decoded import decoded
+from dprm.host.device import checked_device
 from dprm.host.host import Host, Problems
 from dprm.host.rollout import Decode
 from dprm.order import Gate, Order
@@ -60,7 +61,7 @@ def train(
     check_one_of("law", law, LAWS)
     check_count("problems", problems, 1)
     check_count("every", every, 1)
-    device = _usable(device)
+    device = checked_device(device)
     if out.is_dir() or out.suffix == ".dprm":
         raise ValueError(f"out is {out}: expected a file for weights, such as model.safetensors")
     _check_writable("out", out.parent)
@@ -104,14 +105,6 @@ def solved(host: Host, problems: Problems, widths: tuple[int, ...], signals: tup
         for signal, rollout in rollouts.items():
             scores[f"solved_{signal}_{width}"] = float(successes(host, rollout.scores).double().mean())
     return scores
-
-
-def _usable(device: torch.device | str) -> torch.device:
-    """The device, if tensors can live there."""
-    try:
-        return torch.empty(0, device=device).device
-    except (RuntimeError, AssertionError):
-        raise ValueError(f"device is {str(device)!r}, which this machine does not have: expected cpu or cuda") from None
 
 
 def _check_writable(name: str, folder: Path) -> None:

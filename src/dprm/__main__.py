@@ -1,0 +1,21 @@
+"""The command `dprm`, also as `python -m dprm`; one line where what it needs is not installed."""
+
+import sys
+
+# What the extra `cli` installs.
+_NEEDED = ("typer", "rich", "click")
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    try:
+        from dprm.cli import app
+    except ModuleNotFoundError as error:
+        if error.name not in _NEEDED:
+            raise
+        sys.exit(f'dprm: there is no {error.name} here: install the command with `pip install "dprm[cli]"`')
+    app()
+
+
+if __name__ == "__main__":
+    main()
