@@ -9,6 +9,8 @@ _NEEDED = ("typer", "rich", "click")
 def main() -> None:
     """Entry point of the console script."""
     try:
+        import rich.console  # noqa: F401 (for typer it is an extra too)
+
         from dprm.cli import app
     except ModuleNotFoundError as error:
         if error.name not in _NEEDED:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dprm
-from dprm.decode import Blocks, EntropyBound, Even, Factor, HoldBack, Threshold
+from dprm.decode import Blocks, EntropyBound, Even, Factor, HoldBack, Threshold, advance, begin
 from tests.draws import RULES, seeds, taught
 from tests.mock_denoiser import MASK, VOCABULARY, MockDenoiser, masked_canvas
 
@@ -267,3 +267,57 @@ def test_with_the_mode_as_confidence_guards_still_look_at_what_would_be_revealed
     result = dprm.decode(MockDenoiser(0, sharpness=0.3), masked_canvas(50, 9), dprm.Order(), on_step=keep, **how)
     assert (result.tokens[:, 2:] == 0).any()
     assert not any(ends)
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ({"order": "confidence"}, "order is 'confidence': expected a dprm.Order"),
+        ({"mask_id": None}, "mask_id is None: expected a whole number"),
+        ({"forbid": (-1,)}, "forbid is -1"),
+        ({"model": lambda tokens: {"logits": tokens}}, "the model gave dict: expected logits"),
+    ],
+)
+def test_what_is_no_argument_is_named(argument, message):
+    given = {"model": MockDenoiser(), "canvas": masked_canvas(2, 6), "order": None, "mask_id": MASK, **argument}
+    with pytest.raises((TypeError, ValueError), match=message):
+        dprm.decode(**given)
+
+
+def test_an_order_with_states_needs_a_host_with_as_many():
+    order, canvas = taught(dprm.Order(aux=3), 1), masked_canvas(2, 6)
+    with pytest.raises(ValueError, match="this order has aux = 3 states and the host none"):
+        dprm.decode(MockDenoiser(), canvas, order, mask_id=MASK)
+    host = dprm.Decoding(mask_id=MASK, states=2, state_of=lambda canvas, reading: torch.zeros_like(canvas))
+    with pytest.raises(ValueError, match="this order has aux = 3 states and the host 2"):
+        advance(MockDenoiser(), begin(canvas, host), order, host)
+    dprm.decode(MockDenoiser(), canvas, order, mask_id=MASK, aux=torch.full((2, 6), 2))
+
+
+@pytest.mark.parametrize("count", [Threshold(0.6), Factor(1.2), EntropyBound(0.5)])
+def test_what_is_held_back_does_not_count(count):
+    """Beside the one position that every step reveals, nothing is revealed that the rule would not reveal."""
+    guard, several = HoldBack((0, 1, 2)), 0
+
+    def look(step):
+        nonlocal several
+        free = guard.candidates(step.reading, step.eligible)
+        budget = count(step.reading, free, step.state.step)
+        several += int((budget > 1).sum())
+        assert torch.equal(step.choice.mask.sum(1), budget.clamp(min=1))
+        assert not (step.choice.mask & ~free).any()
+
+    canvas = masked_canvas(8, 24)
+    dprm.decode(MockDenoiser(sharpness=0.8), canvas, mask_id=MASK, budget=count, guard=guard, on_step=look)
+    assert several > 0
+
+
+def test_a_loop_of_ones_own_ends_with_the_same_guard():
+    model, guard, tokens = MockDenoiser(), HoldBack((0, 1)), masked_canvas(4, 10)
+    expected = dprm.decode(model, tokens, mask_id=MASK, guard=guard).tokens
+    for _ in range(8):
+        masked = tokens == MASK
+        reading = dprm.read(model(tokens), forbid=MASK)
+        choice = dprm.Order().select(reading, guard.candidates(reading, masked), 1, 0.5)
+        tokens = torch.where(choice.mask, reading.tokens, tokens)
+    assert torch.equal(tokens, expected)

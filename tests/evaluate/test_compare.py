@@ -1,6 +1,7 @@
 """Comparing ways of answering, resuming, and the card."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -215,3 +216,13 @@ def test_values_that_cost_calls_are_reported_with_their_cost():
     card = compare(HOST, HOST.problems("test", 70), arms, split="test").card
     assert card.verdict["verdict"] == "report rollout cost"
     assert card.verdict["arm"] == "montecarlo"
+
+
+def test_problems_that_chose_a_policy_are_no_test():
+    problems = HOST.problems("select", 20)
+    arms = arms_of(HOST, (), {"dprm": replace(learned(), notes={"selected_on": problems.digest})})
+    with pytest.raises(ValueError, match="problems are those of select on which dprm was chosen: they are no test"):
+        compare(HOST, problems, arms, split="test")
+    assert compare(HOST, problems, arms, split="select").card.count == 20
+    with pytest.raises(ValueError, match="seeds is -3: expected at least 0"):
+        compare(HOST, problems, arms, seeds=(-3,))

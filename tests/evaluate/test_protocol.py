@@ -172,3 +172,31 @@ def test_problems_of_a_group_count_as_one(branched):
     # Twenty wins of one group are one win: of two groups nothing can be told.
     assert grouped.account.settings[0].delta == 0.5
     assert grouped.account.taken is None
+
+
+def test_problems_that_were_fitted_on_cannot_choose():
+    class Careless(ToyHost):
+        def problems(self, split, count, seed=0):
+            return super().problems("fit" if split == "select" else split, count, seed)
+
+    fitted = fit(Branched(BRANCHING), HOST, calls=700)
+    with pytest.raises(ValueError, match=r"problems\[row 0\] of select was fitted on by branched"):
+        settle(HOST, Careless().problems("select", 40), {"branched": fitted}, {"branched": (1.0,)})
+    settle(HOST, SELECT, {"branched": fitted}, {"branched": (1.0,)})
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "message"),
+    [
+        ("branched", {"beta": float("nan")}, "beta is nan"),
+        ("branched", {"gate": (0, 0, -1)}, "ready is -1"),
+        ("onpolicy", {"baseline": "foo"}, "baseline is 'foo'"),
+        ("onpolicy", {"phases": 0}, "phases is 0"),
+        ("onpolicy", {"samples": 0}, "samples is 0"),
+        ("montecarlo", {"moments": (1.5,)}, "moments is 1.5"),
+        ("montecarlo", {"candidates": 0}, "candidates is 0"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_named_before_any_decoding(name, setting, message):
+    with pytest.raises(ValueError, match=message):
+        estimator(name, **setting)

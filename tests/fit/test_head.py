@@ -160,3 +160,16 @@ def test_a_host_with_an_order_of_its_own_is_corrected_in_its_own_order():
     host = HOST.with_decoding(signal=dprm.Order(signal="entropy").signal)
     assert fit(SETTING, host, calls=CALLS).policy.signal == {"name": "entropy"}
     assert fit(SETTING, HOST, calls=CALLS).policy.signal == {"name": "odds"}
+
+
+def test_a_head_has_unit_spread_so_that_guidance_is_log_odds():
+    host = ToyHost()
+    branches = collected(40)
+    head = teach(host, branches, 4).head
+    for scale in (1.0, 1000.0):
+        paid = replace(branches, scores=scale * branches.scores, native_scores=scale * branches.native_scores)
+        again = teach(host, paid, 4).head
+        value = again(paid.sight)
+        gaps = (value.gather(1, paid.alternative) - value.gather(1, paid.native.unsqueeze(1)))[paid.tried]
+        assert float(gaps.square().mean().sqrt()) == pytest.approx(1.0, rel=1e-4)
+        torch.testing.assert_close(again.weight, head.weight, rtol=1e-3, atol=1e-4)

@@ -160,3 +160,17 @@ def test_a_head_of_the_first_schema_is_read_as_it_acted_unless_it_had_a_network(
     write_tensors(tmp_path / "deep.dprm", tensors, {**deep, "checksum": digest_of(deep, tensors)})
     with pytest.raises(PolicyError, match="holds a head with a network"):
         dprm.Policy.load(tmp_path / "deep.dprm")
+
+
+def test_a_head_of_the_first_schema_is_stored_with_unit_spread(tmp_path):
+    policy = dprm.Order(head=fitted(), signal="odds", guidance=268.0).policy(spread="0.25")
+    header = {name: field for name, field in policy.header.items() if name not in ("warm_signal", "tables")}
+    head = {"aux": 1, "reach": 4, "support": 1000, "width": 0}
+    first = {**header, "schema": 1, "proposal": "host", "head": head}
+    tensors = {"head.linear.weight": policy.head.weight.unsqueeze(0)}
+    write_tensors(tmp_path / "p", tensors, {**first, "checksum": digest_of(first, tensors)})
+    read = dprm.Policy.load(tmp_path / "p")
+    # Guidance is in log odds then, and what it does is what it did.
+    assert read.guidance == 67.0
+    assert torch.equal(read.head.weight, policy.head.weight * 4)
+    assert "spread" not in read.notes

@@ -140,3 +140,37 @@ def test_an_empty_policy_is_the_host_order_and_can_learn_on(tmp_path):
     assert not choice.changed.any()
     order.observe(choice, torch.rand(3), group=torch.zeros(3, dtype=torch.int64))
     assert order.baseline == "prompt"
+
+
+def test_a_policy_can_be_asked_for_the_model_and_the_host_that_it_was_fitted_for(tmp_path):
+    dprm.Order().policy(host="toy", model="abc").save(tmp_path / "p")
+    policy = dprm.Policy.load(tmp_path / "p", model="abc", host="toy")
+    with pytest.raises(PolicyError, match="fitted with model = 'abc', not 'xyz'"):
+        dprm.Order.from_policy(policy, model="xyz")
+    with pytest.raises(PolicyError, match="fitted with host = 'toy', not 'dmpo'"):
+        dprm.Policy.load(tmp_path / "p", host="dmpo")
+
+
+def test_the_path_of_a_policy_is_no_policy():
+    with pytest.raises(TypeError, match=r"policy is 'p.dprm': expected a dprm.Policy; a file is read by"):
+        dprm.Order.from_policy("p.dprm")
+
+
+def test_guidance_that_is_changed_after_a_selection_acts():
+    order = taught(dprm.Order(ready=1, guidance=20.0), 1)
+    reading, flags = dprm.read(logits(3, 8, 12, 5)), candidates(3, 8, 12)
+    learned = order.select(reading, flags, 2, 0.4)
+    order.guidance = 0.0
+    plain = order.select(reading, flags, 2, 0.4)
+    assert torch.equal(plain.mask, dprm.Order().select(reading, flags, 2, 0.4).mask)
+    assert not torch.equal(plain.mask, learned.mask)
+
+
+def test_files_that_are_none_of_ours_are_named_for_what_they_are(tmp_path):
+    (tmp_path / "card.json").write_text('{"arms": {}}' + " " * 100)
+    (tmp_path / "empty").write_bytes(b"")
+    for name, message in [("card.json", "it holds text"), ("empty", "it holds nothing")]:
+        with pytest.raises(PolicyError, match=f"{name} is not a readable dprm file: {message}"):
+            dprm.Policy.load(tmp_path / name)
+    with pytest.raises(PolicyError, match="/dev/zero is no regular file"):
+        dprm.Policy.load("/dev/zero")

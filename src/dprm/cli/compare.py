@@ -25,6 +25,8 @@ from dprm.cli.arguments import (
     writable,
 )
 from dprm.cli.failure import clear_errors
+from dprm.order.checks import check_one_of
+from dprm.order.rules import RULES
 
 if TYPE_CHECKING:
     from dprm.evaluate.card import Arm, Card
@@ -93,6 +95,10 @@ def compare(
         writable(out)
         if ablate and not policy:
             raise ValueError("--ablate takes something away from a policy: give --policy as well")
+        if rule is not None:
+            check_one_of("--rule", rule, RULES)
+            if not policy:
+                raise ValueError("--rule says how policies select: give --policy as well")
         chosen = chosen_host(
             host,
             device=device,

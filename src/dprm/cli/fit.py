@@ -24,7 +24,8 @@ from dprm.cli.arguments import (
     writable,
 )
 from dprm.cli.failure import clear_errors
-from dprm.order.checks import check_number
+from dprm.order.checks import check_number, check_one_of
+from dprm.order.rules import RULES
 
 
 def fit(
@@ -82,6 +83,8 @@ def fit(
     asked |= {"preference": preference, "reward": reward, "weights": weights}
     with clear_errors("fit"):
         writable(out)
+        if rule is not None:
+            check_one_of("--rule", rule, RULES)
         chosen = chosen_host(host, device=device, compiled=compiled, **asked)
         path = out or Path("runs") / f"{chosen.name}.dprm"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -89,7 +92,7 @@ def fit(
             chosen, left_out = with_problems(chosen, problems)
             for line in left_out:
                 typer.echo(f"left out: {problems}, {line}", err=True)
-        settings: dict[str, Any] = {"phases": phases, "bins": bins, "beta": beta, "baseline": baseline, "rule": rule}
+        settings: dict[str, Any] = {"phases": phases, "bins": bins, "beta": beta, "baseline": baseline}
         settings["gate"] = None if gate is None else _numbers("gate", gate, 3)
         with bars() as on_progress:
             fits, settled = fit_and_settle(

@@ -155,7 +155,7 @@ class Card:
         try:
             data = json.loads(read_whole(path))
             if not isinstance(data, dict):
-                raise ValueError(f"it holds a {type(data).__name__}: expected an object")
+                raise ValueError("it is no JSON object")
             if data.get("schema") == 1 and "kind" not in data:
                 data = _from_first_schema(data)
             if (data.get("kind"), data.get("schema")) != (KIND, SCHEMA):

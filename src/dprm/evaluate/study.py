@@ -98,7 +98,7 @@ class Study:
         try:
             data = json.loads(read_whole(path))
             if not isinstance(data, dict):
-                raise ValueError(f"it holds a {type(data).__name__}: expected an object")
+                raise ValueError("it is no JSON object")
             kind, schema = data.get("kind"), data.get("schema")
             if kind != KIND or schema not in (1, SCHEMA):
                 raise ValueError(f"kind {kind!r} of schema {schema!r}: expected {KIND!r} of 1 or {SCHEMA}")

@@ -52,9 +52,14 @@ class Branched:
 
     name = "branched"
 
+    def __post_init__(self) -> None:
+        check_count("rounds", self.rounds, 1)
+        warm, switch, ready = self.gate
+        # An Order says what is wrong with a setting; better before the first decoding than after it.
+        Order(self.phases, self.bins, 1, self.beta, 1.0, warm, switch, ready, rule=self.rule)
+
     def learn(self, run: Run) -> Policy:
         """Fit; see `fit.fit`."""
-        check_count("rounds", self.rounds, 1)
         run.reserve(problems_at_most(run, self.branching))
         pool = Pool(run, self.branching)
         host, tracking, shares = run.host, Tracking(), dict[Cells, float]()

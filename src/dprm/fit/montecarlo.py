@@ -28,6 +28,7 @@ from dprm.decode.state import State
 from dprm.fit.run import Run
 from dprm.host.host import Host, Problems
 from dprm.host.rollout import CALLS, Rollout
+from dprm.order.checks import check_count, check_number
 from dprm.order.noise import mix, mix_rows
 from dprm.order.order import Order
 from dprm.order.policy import Policy
@@ -56,6 +57,13 @@ class MonteCarlo:
     temperature: float | None = None
 
     name = MONTE_CARLO
+
+    def __post_init__(self) -> None:
+        check_count("candidates", self.candidates, 1)
+        check_count("paths", self.paths, 1)
+        for share in self.moments:
+            check_number("moments", share, 0, 1)
+        Order(beta=self.beta, guidance=self.guidance)
 
     def learn(self, run: Run) -> Policy:
         """Write down what will be asked of every prompt; no problem is decoded."""

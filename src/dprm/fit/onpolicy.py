@@ -12,6 +12,7 @@ from torch import Tensor
 
 from dprm.fit.run import Run
 from dprm.fit.tracking import Tracking
+from dprm.order.checks import check_count
 from dprm.order.order import Order
 from dprm.order.policy import Policy
 
@@ -42,6 +43,13 @@ class OnPolicy:
     temperature: float | None = None
 
     name = "onpolicy"
+
+    def __post_init__(self) -> None:
+        check_count("prompts", self.prompts, 1)
+        check_count("samples", self.samples, 1)
+        warm, switch, ready = self.gate
+        # An Order says what is wrong with a setting; better before the first decoding than after it.
+        Order(self.phases, self.bins, 1, self.beta, 1.0, warm, switch, ready, rule=self.rule, baseline=self.baseline)
 
     def learn(self, run: Run) -> Policy:
         """Fit; see `fit.fit`."""

@@ -96,7 +96,7 @@ class Run:
     @property
     def groups(self) -> Tensor:
         """[n] int64 on the CPU, the groups of the problems that were taken so far."""
-        return self._pool.groups[: self._taken].cpu().unique()
+        return self._pool.groups[: self._taken].cpu()
 
     # ---- what can be asked ------------------------------------------------------------------------------------------
 

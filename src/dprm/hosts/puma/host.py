@@ -23,7 +23,7 @@ from dprm.host.host import Host, Problems
 from dprm.host.metrics import Metric
 from dprm.hosts.puma.board import NINE, Board
 from dprm.hosts.puma.held_out import split_puzzles
-from dprm.hosts.puma.puzzles import CLUES, stock
+from dprm.hosts.puma.puzzles import CLUES, REACHED, stock
 from dprm.hosts.puma.solver import Solver
 from dprm.hosts.puma.symmetry import SudokuData, of_split
 from dprm.hosts.puma.verifier import solved
@@ -76,6 +76,9 @@ class Sudoku(Host):
         """How many clues a puzzle has, such as `22-25`; fewer are harder."""
         other = copy.copy(self)
         other.clues = whole_range(difficulty, "how many clues a puzzle has", self.board.size, self.board.cells - 1)
+        if other.clues[1] < REACHED.get(self.board.size, 0):
+            want = f"expected one number or FIRST-LAST, up to {REACHED[self.board.size]} clues or more"
+            raise ValueError(f"difficulty is {difficulty!r}: digging hardly ever leaves so few clues; {want}")
         other.variant = difficulty
         return other
 

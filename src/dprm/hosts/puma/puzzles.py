@@ -24,6 +24,8 @@ from dprm.train import checkpoint
 
 # Fewest and most clues wanted, by side of the grid.
 CLUES = {9: (26, 36), 6: (10, 16), 4: (4, 8)}
+# Of 200 grids dug to the end 1 has fewer than 22 clues left; the median is 24.
+REACHED = {9: 22}
 
 
 @dataclass(frozen=True)
