@@ -13,9 +13,10 @@ def main() -> None:
 
         from dprm.cli import app
     except ModuleNotFoundError as error:
-        if error.name not in _NEEDED:
+        missing = (error.name or "").split(".")[0]
+        if missing not in _NEEDED:
             raise
-        sys.exit(f'dprm: there is no {error.name} here: install the command with `pip install "dprm[cli]"`')
+        sys.exit(f'dprm: there is no {missing} here: install the command with `pip install "dprm[cli]"`')
     app()
 
 

@@ -4,6 +4,8 @@ import pytest
 import torch
 
 import dprm
+from dprm.evaluate.arms import arms_of
+from dprm.evaluate.compare import compare
 from dprm.fit import Run, estimator, fit
 from dprm.host.host import SPLITS
 from dprm.host.rollout import Decode
@@ -124,3 +126,19 @@ def test_scores_that_do_not_fit_are_named():
         plain.judge = lambda problems, tokens, scores=scores: scores
         with pytest.raises(ValueError, match=message):
             plain.scores(problems, tokens)
+
+
+@pytest.mark.parametrize(
+    ("judged", "message"),
+    [
+        ({"kinds": float("nan")}, r"judge_set\['kinds'\] is nan: expected a finite number in \[0, 1\]"),
+        ({"kinds": 2.0}, r"judge_set\['kinds'\] is 2.0"),
+        ({}, "judge_set gave nothing: expected kinds as well"),
+    ],
+)
+def test_metrics_of_the_set_that_do_not_fit_are_named(judged, message):
+    plain = host()
+    plain.metrics = (*plain.metrics, dprm.Metric("kinds", role="set"))
+    plain.judge_set = lambda problems, tokens: judged
+    with pytest.raises(ValueError, match=message):
+        compare(plain, plain.problems("test", 3), arms_of(plain, ()))

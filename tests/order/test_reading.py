@@ -102,3 +102,18 @@ def test_reading_while_training_keeps_no_graph_and_does_not_disturb_the_gradient
         dprm.Order(rule=rule, explore=True).select(reading, every, 2, 0.5)
     y.square().sum().backward()
     torch.testing.assert_close(x.grad, 8 * x.detach())
+
+
+def test_the_hosts_order_to_the_last_bit_is_that_of_the_confidence_it_gives():
+    """`torch.softmax` sums otherwise: positions that it puts otherwise are level to a millionth."""
+    x = torch.randn(400, 64, 50, generator=torch.Generator().manual_seed(0)) * 2
+    reading, p = dprm.read(x), torch.softmax(x, -1).amax(-1)
+    torch.testing.assert_close(reading.confidence, p, rtol=1e-6, atol=0)
+    every = torch.ones(400, 64, dtype=torch.bool)
+    own = dprm.Order().select(reading, every, 8, 0.5).mask
+    theirs = torch.zeros_like(own).scatter(1, p.sort(dim=1, descending=True, stable=True).indices[:, :8], True)
+    for row in (own != theirs).any(1).nonzero().flatten():
+        apart = p[row][own[row] != theirs[row]]
+        assert float(apart.max() - apart.min()) < 1e-6
+    given = dprm.Reading(reading.tokens, p, reading.margin, reading.entropy)
+    assert torch.equal(dprm.Order().select(given, every, 8, 0.5).mask, theirs)

@@ -1,11 +1,13 @@
 """Cards and studies of the first schema are read and shown as they always were."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from dprm.evaluate.card import Card
 from dprm.evaluate.cards import cards_in, studies_in
+from dprm.evaluate.verdict import judge
 from dprm.report.page import page
 from dprm.report.readme import fit_table, study_table, table
 from dprm.report.runs import read_run
@@ -94,3 +96,25 @@ def test_both_are_in_the_tables_of_the_readme(folder):
     assert "| [puma_words, 4](results/study.json) | 1,000 test | random | entropy | 66.4% at 8 |" in study_table(
         studies, "results"
     )
+
+
+def test_what_the_first_version_did_not_measure_is_not_evidence(tmp_path):
+    head = {**ARM, **GAIN, "guidance": 268.0, "fit": {"estimator": "head", "spread": "0.25"}}
+    control = {**ARM, **GAIN, "ablates": "mine", "delta": -0.2, "delta_low": -0.3, "delta_high": -0.1}
+    control |= {"gap": 0.3, "gap_low": 0.2, "gap_high": 0.4}
+    table_ = {**head, "fit": {"estimator": "onpolicy"}}
+    arms = {"confidence": ARM, "mine": head, "mine, shuffled values": control}
+    seeds = [{"estimator": "head", "fits": ["mine"], "delta": 0.1, "low": 0.09, "high": 0.11}]
+    old = {**CARD, "arms": arms, "notes": {"seeds": seeds}}
+    (tmp_path / "head.json").write_text(json.dumps(old))
+    card = Card.load(tmp_path / "head.json")
+    assert list(card.arms) == ["confidence", "mine", "mine, shuffled weights"]
+    assert (card.arms["mine"].ready, card.arms["mine"].guidance) == (0.0, 67.0)
+    assert "seeds" not in card.notes
+    judged = judge(card)
+    assert (judged.verdict, judged.arm) == ("fall back", "mine")
+    ready = replace(card.arms["mine"], ready=1.0)
+    assert "without a control" in judge(replace(card, arms={**card.arms, "mine": ready})).reason
+    # A table's readiness was measured, and its values were shuffled as they are today.
+    (tmp_path / "table.json").write_text(json.dumps({**old, "arms": {**arms, "mine": table_}}))
+    assert judge(Card.load(tmp_path / "table.json")).verdict == "apply"

@@ -7,6 +7,8 @@ from pathlib import Path
 from dprm.evaluate.arms import arms_of
 from dprm.evaluate.cards import cards_in
 from dprm.evaluate.compare import compare
+from dprm.evaluate.estimates import judged_again
+from dprm.evaluate.outcomes import Outcomes, beside
 from dprm.evaluate.study import Study
 from dprm.report.readme import main
 
@@ -36,6 +38,18 @@ def study(**more):
 
 def test_the_readme_shows_the_committed_cards():
     assert main(ROOT, check=True) == 0
+
+
+def test_every_committed_card_is_that_of_its_command():
+    """Of one command, never gathered by hand; one of today's has its outcomes beside it, and they make its numbers."""
+    for name, card in cards_in(ROOT / "results").items():
+        assert card.command.startswith("dprm compare "), name
+        assert f"--out results/{name}" in card.command, name
+        assert "gathered" not in card.notes, name
+        data = json.loads((ROOT / "results" / name).read_text())
+        if data.get("schema") != 1:
+            again = judged_again(card, Outcomes.load(beside(ROOT / "results" / name)))
+            assert again.to_json() == card.to_json(), name
 
 
 def test_a_number_that_is_not_the_cards_is_noticed(tmp_path, host):
