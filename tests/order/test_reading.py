@@ -90,6 +90,12 @@ def test_malformed_logits_and_tokens_are_refused():
         dprm.read(x, torch.tensor([[0, 0, 0], [0, 0, 4]]))
     with pytest.raises(TypeError, match="tokens has type"):
         dprm.read(x, torch.zeros(2, 3))
+    for token, message in [
+        (-1, "forbid is -1: expected at least 0"),
+        (99, "forbid is 99: outside the vocabulary of 4"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            dprm.read(x, forbid=token)
 
 
 def test_reading_while_training_keeps_no_graph_and_does_not_disturb_the_gradient():
