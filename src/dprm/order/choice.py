@@ -16,6 +16,7 @@ from torch import Tensor
 
 from dprm.order.cells import Cells
 from dprm.order.checks import can_look
+from dprm.order.lanes import log
 from dprm.order.signals import Signal
 
 
@@ -53,7 +54,7 @@ class Tilt:
             factor = look_up(self.factor, cell)
             # Into the temporary, if it has the type of the product.
             return factor.mul_(value) if value.dtype == factor.dtype else value * factor
-        return value.double().clamp(min=1e-45).log() + look_up(self.bonus, cell)
+        return _log_psi(value) + look_up(self.bonus, cell)
 
 
 @dataclass(slots=True)
@@ -68,6 +69,7 @@ class Decision:
         low, high: the lowest and the highest confidence; 0 and 1 where a look would cost a sync.
         seen: [B,L] float32, R̂ of a head; None where values come from the table.
         trust: [B,1] float32, the gate of a head, see `support`; None where cells have theirs.
+        located: [B,L] int32, the cells of all positions, once somebody has asked for them.
     """
 
     cells: Cells
@@ -84,6 +86,7 @@ class Decision:
     high: float
     seen: Tensor | None = None
     trust: Tensor | None = None
+    located: Tensor | None = None
 
     def support(self) -> Tensor:
         """[B,1] float32, the gate of a head: how much of this decision is like what the head was fitted on.
@@ -91,8 +94,9 @@ class Decision:
         A head says of two positions which is better, so one gate serves a whole decision: the mean over its candidates
         of the gates of their cells. Where no candidate is in a cell that was ever compared, it is 0.
         """
-        lacking = (1.0 - look_up(self.tilt.gate, self.all_cells())) * self.candidates
-        return 1.0 - lacking.sum(1, keepdim=True) / self.candidates.sum(1, keepdim=True).clamp(min=1)
+        flags = self.candidates.view(torch.uint8)
+        lacking = torch.rsub(look_up(self.tilt.gate, self.all_cells()), 1.0).mul_(flags).sum(1, keepdim=True)
+        return 1.0 - lacking / flags.sum(1, keepdim=True).clamp_(min=1)
 
     def gate_of(self, cell: Tensor) -> Tensor:
         """The gate η of some positions of every row, whose cells are `cell` [B,K]."""
@@ -113,7 +117,7 @@ class Decision:
         if self.seen is None or self.trust is None:
             return self.tilt.rank(self.signal, value, cell)
         seen = self.seen if index is None else self.seen.gather(1, index)
-        log_psi = value.double().clamp(min=1e-45).log() if self.signal.linear else value
+        log_psi = _log_psi(value) if self.signal.linear else value
         return log_psi + seen * (self.trust * self.tilt.scale)
 
     @property
@@ -137,8 +141,16 @@ class Decision:
         return self.cells.index(self.first, confidence, aux, self.high >= 1.0), value
 
     def all_cells(self) -> Tensor:
-        """[B,L] int32 cells of all positions."""
-        return self.cells.index(self.first, self.confidence, self.aux, self.high >= 1.0)
+        """[B,L] int32 cells of all positions, worked out once."""
+        if self.located is None:
+            self.located = self.cells.index(self.first, self.confidence, self.aux, self.high >= 1.0)
+        return self.located
+
+
+def _log_psi(value: Tensor) -> Tensor:
+    """log ψ in float64, which keeps any two float32 ψ apart."""
+    psi = value.double().clamp_(min=1e-45)
+    return log(psi, out=psi)
 
 
 def look_up(column: Tensor, cell: Tensor) -> Tensor:

@@ -30,7 +30,7 @@ TURNS = tuple(f"{turn} below {level:g}" for level in LEVELS for turn in ("turn",
 OWN = 7
 NUMBERS = OWN + 2 + len(TURNS)
 _CONFIDENCE, _SURENESS, _ENTROPY, _RATIO, _PROGRESS, _TURN = 0, 1, 3, 4, 7, 9
-_STEPS = (0.2, 0.4, 0.6, 0.8, 0.9, 0.97, 0.995, 0.999, 0.9999)
+STEPS = (0.2, 0.4, 0.6, 0.8, 0.9, 0.97, 0.995, 0.999, 0.9999)
 _SLOPED = 5
 LEFT = "share of candidates to the left"
 _CHOICE = "host's choice"
@@ -46,7 +46,7 @@ def names(aux: int, reach: int) -> list[str]:
         *(f"{name}{shift}" for name in (*own, *states) for shift in shifts),
         *(f"{state} × {name}" for state in states for name in (own[0], own[1], own[3], own[4], *canvas)),
         *(f"{name} × {whole}" for name in own[:_SLOPED] for whole in canvas),
-        *(f"confidence ≥ {step:g}" for step in _STEPS),
+        *(f"confidence ≥ {step:g}" for step in STEPS),
         *TURNS,
         *(f"{turn} × {whole}" for turn in TURNS for whole in canvas),
         LEFT,
@@ -82,7 +82,7 @@ def basis(numbers: Tensor, state: Tensor, candidates: Tensor, aux: int, reach: i
     told = torch.cat([torch.stack([confidence, sureness, entropy, ratio], dim=2), whole], dim=2)
     by_state = (member.unsqueeze(3) * told.unsqueeze(2)).flatten(2)
     slopes = (own[..., :_SLOPED].unsqueeze(3) * whole.unsqueeze(2)).flatten(2)
-    steps = torch.stack([confidence >= edge for edge in _STEPS], dim=2).to(numbers.dtype)
+    steps = torch.stack([confidence >= edge for edge in STEPS], dim=2).to(numbers.dtype)
     turn = numbers[..., _TURN:]
     turning = (turn.unsqueeze(3) * whole.unsqueeze(2)).flatten(2)
     left = open_.cumsum(1) / among

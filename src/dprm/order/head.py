@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from dprm.order.features import basis, names, paced
+from dprm.order.fold import Fold
 from dprm.order.reading import Reading
 
 
@@ -53,6 +54,7 @@ class Sight:
         """The sight of a decision, as `Order.select` is asked for it."""
         device = candidates.device
         rows = (len(candidates),)
+        zero = torch.zeros((), dtype=torch.int64, device=device)
         return cls(
             tokens=reading.tokens,
             confidence=reading.confidence.float(),
@@ -61,7 +63,7 @@ class Sight:
             candidates=candidates,
             progress=progress.float() if isinstance(progress, Tensor) else torch.full(rows, progress, device=device),
             budget=budget if isinstance(budget, Tensor) else torch.full(rows, budget, device=device),
-            aux=torch.zeros_like(reading.tokens) if aux is None else aux.long(),
+            aux=zero.expand_as(candidates) if aux is None else aux.long(),
         )
 
     @classmethod
@@ -133,8 +135,12 @@ class Head:
         return basis(sight.numbers(), sight.aux, sight.candidates, self.aux, self.reach)
 
     def __call__(self, sight: Sight) -> Tensor:
-        """R̂ of every position, [B,L] float32."""
-        return F.linear(self.features(sight), self.weight.unsqueeze(0)).squeeze(2)
+        """R̂ of every position, [B,L] float32: w · φ, see `order.fold`."""
+        return self._folded(sight)
+
+    @cached_property
+    def _folded(self) -> Fold:
+        return Fold.of(self.weight.detach(), self.aux, self.reach)
 
     def to(self, device: torch.device | str) -> Head:
         """The same, elsewhere."""

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from dprm.order.checks import check_bounds, check_shape
+from dprm.order.lanes import log
 from dprm.order.noise import RANDOM_ORDER, Stream
 from dprm.order.reading import Reading
 
@@ -70,7 +71,9 @@ class Odds(Signal):
 
     def value(self, reading: Reading, stream: Stream | None) -> Tensor:
         p = reading.confidence.double()
-        return p.clamp(min=1e-45).log() - (1.0 - p).clamp(min=2.0**-25).log()
+        against = (1.0 - p).clamp_(min=2.0**-25)
+        p.clamp_(min=1e-45)
+        return log(p, out=p).sub_(log(against, out=against))
 
 
 @dataclass(frozen=True)
