@@ -1,8 +1,8 @@
 """What the order module knows of a denoiser's output: four numbers a position, in float32 from any input type.
 
-Shapes: B rows, L positions, V vocabulary.
+Logits are read in pieces that stay in the caches of a processor, and only where it is asked for: what that takes beside
+the logits does not grow with them. Shapes: B rows, L positions, V vocabulary, n positions of a piece.
 """
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -12,10 +12,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dprm.order.checks import can_look, check_bounds, check_count, check_integer, check_shape, fail_at
+from dprm.order.checks import can_look, check_bounds, check_count, check_integer, check_one_of, check_shape
+from dprm.order.lanes import exp, first_largest
 
 # Far below any real logit, and still finite, so that 0 · (it) is 0 and not NaN.
 FORBIDDEN = -1e30
+# Logits read at a time: by every thread of a processor, and at most.
+_OF_A_THREAD, _AT_MOST = 2**18, 2**21
+
+BACKENDS = ("auto", "torch", "triton")
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,14 @@ class Reading:
 
 
 @torch.no_grad()
-def read(logits: Tensor, tokens: Tensor | None = None, *, forbid: int | Sequence[int] | None = None) -> Reading:
+def read(
+    logits: Tensor,
+    tokens: Tensor | None = None,
+    eligible: Tensor | None = None,
+    backend: str = "auto",
+    *,
+    forbid: int | Sequence[int] | None = None,
+) -> Reading:
     """Read logits once.
 
     With y = x − max x and Z = Σ eʸ: p(token) = e^{y_token}/Z, margin = (1 − second largest eʸ)/Z and
@@ -54,11 +66,13 @@ def read(logits: Tensor, tokens: Tensor | None = None, *, forbid: int | Sequence
     Args:
         logits: [B,L,V] of any floating type; read in float32. −inf is a probability of 0.
         tokens: [B,L] tokens the host has already drawn. Default: the most probable token, the first one at a tie.
+        eligible: [B,L] bool, the positions to read; all numbers of the others are 0. Default: all positions.
+        backend: "torch" in pieces; "triton" in one pass on an accelerator; "auto": triton where it can be had.
         forbid: tokens of the vocabulary that are never revealed, such as the mask; their probability is 0.
 
     Raises:
         ValueError: NaN or +inf, a position where every token is forbidden, or a token outside the vocabulary, naming
-            the place and the value.
+            the place and the value. Positions that are not eligible are not looked at.
     """
     if not isinstance(logits, Tensor) or logits.dim() != 3 or not logits.dtype.is_floating_point:
         got = f"{logits.dtype} {tuple(logits.shape)}" if isinstance(logits, Tensor) else type(logits).__name__
@@ -66,30 +80,139 @@ def read(logits: Tensor, tokens: Tensor | None = None, *, forbid: int | Sequence
     rows, length, vocabulary = logits.shape
     if vocabulary == 0:
         raise ValueError("logits has an empty vocabulary")
-    x = _without(logits.float(), _tokens(forbid, vocabulary), logits)
-    best, argmax = x.max(dim=-1)
-    y = x - best.unsqueeze(-1)
-    e = y.exp()
-    total = e.sum(dim=-1)
-    # Where e is 0 the product is too, also for a logit of −inf.
-    entropy = total.log() - (e * y.clamp_(min=FORBIDDEN)).sum(dim=-1) / total
-    if can_look(entropy) and not bool(torch.isfinite(entropy).all()):
-        fail_at("logits", logits, torch.isnan(logits) | (logits == torch.inf), "logits must not be NaN or +inf")
-        fail_at("logits", best, best == -torch.inf, "every token is forbidden or −inf here: no token is left")
-    if tokens is None:
-        peak = total.reciprocal()
-        tokens, chosen = argmax, peak
-    else:
+    forbidden = _tokens(forbid, vocabulary)
+    if tokens is not None:
         check_shape("tokens", tokens, (rows, length), "one token a position")
         check_integer("tokens", tokens)
         check_bounds("tokens", tokens, 0, vocabulary - 1, f"outside the vocabulary of {vocabulary}")
         tokens = tokens.long()
-        # A forbidden last token was cut off: it reads as probability 0.
-        inside = tokens < x.shape[-1]
-        picked = e.gather(-1, tokens.clamp(max=x.shape[-1] - 1).unsqueeze(-1)).squeeze(-1)
-        chosen, peak = picked * inside / total, total.reciprocal()
-    second = e.scatter_(-1, argmax.unsqueeze(-1), 0.0).amax(dim=-1)
-    return Reading(tokens, chosen, (1.0 - second) / total, entropy.clamp_(min=0.0), peak)
+    if eligible is not None:
+        check_shape("eligible", eligible, (rows, length), "one flag a position")
+        if eligible.dtype != torch.bool:
+            raise TypeError(f"eligible has type {eligible.dtype}: expected bool")
+    check_one_of("backend", backend, BACKENDS)
+    logits = logits.detach()
+    # The mask is the last token of most vocabularies: a view then does what a copy would.
+    while forbidden and forbidden[-1] == vocabulary - 1 and vocabulary > 1:
+        forbidden.pop()
+        vocabulary -= 1
+    return _read_in_pieces(logits[..., :vocabulary], tokens, eligible, forbidden)
+
+
+@dataclass
+class _Sums:
+    """What a pass over the logits of n positions gives, from which all numbers follow. With y = x − max x:
+
+    Attributes:
+        best, argmax: [n] max x, and the first token that has it.
+        total, spread: [n] Σ eʸ and Σ y eʸ. second: [n] the second largest eʸ.
+        picked: [n] eʸ of the tokens that were drawn; None where none were.
+    """
+
+    best: Tensor
+    argmax: Tensor
+    total: Tensor
+    spread: Tensor
+    second: Tensor
+    picked: Tensor | None
+
+    @classmethod
+    def empty(cls, count: int, drawn: bool, device: torch.device) -> _Sums:
+        """Room for `count` positions."""
+        best, total, spread, second, picked = torch.empty(5, count, device=device).unbind(0)
+        argmax = torch.empty(count, dtype=torch.int64, device=device)
+        return cls(best, argmax, total, spread, second, picked if drawn else None)
+
+    def columns(self, drawn: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """tokens, confidence, margin, entropy, peak, [n] each; entropy is NaN where there are no numbers."""
+        entropy = (self.total.log() - self.spread / self.total).clamp_(min=0.0)
+        entropy.masked_fill_(self.best <= FORBIDDEN, torch.nan)
+        peak = self.total.reciprocal()
+        margin = (1.0 - self.second) / self.total
+        if drawn is None or self.picked is None:
+            return self.argmax, peak, margin, entropy, peak
+        return drawn, self.picked / self.total, margin, entropy, peak
+
+
+def _read_in_pieces(x: Tensor, tokens: Tensor | None, eligible: Tensor | None, forbidden: list[int]) -> Reading:
+    rows, length, _ = x.shape
+    # To know which positions are eligible would stop an accelerator: there all are read.
+    number = eligible.flatten().nonzero().flatten() if eligible is not None and can_look(x) else None
+    drawn = None if tokens is None else tokens.flatten()
+    if drawn is not None and number is not None:
+        drawn = drawn[number]
+    columns = _sums(x, number, drawn, forbidden).columns(drawn)
+    if can_look(x) and not bool(torch.isfinite(columns[3]).all()):
+        index = int((~torch.isfinite(columns[3])).nonzero()[0])
+        _refuse(x, index if number is None else int(number[index]), forbidden)
+    shape = (rows, length)
+    if number is not None:
+        columns = tuple(c.new_zeros(rows * length).index_copy_(0, number, c) for c in columns)  # type: ignore[assignment]
+    elif eligible is not None:
+        columns = tuple(torch.where(eligible.flatten(), c, 0) for c in columns)  # type: ignore[assignment]
+    token, confidence, margin, entropy, peak = columns
+    return Reading(token.view(shape), confidence.view(shape), margin.view(shape), entropy.view(shape), peak.view(shape))
+
+
+def _sums(x: Tensor, number: Tensor | None, drawn: Tensor | None, forbidden: list[int]) -> _Sums:
+    """The pass over logits x [B,L,V], piece by piece; number [n]: the positions to read, row by row; None: all."""
+    rows, length, vocabulary = x.shape
+    positions = rows * length if number is None else len(number)
+    here = can_look(x)
+    most = min(_OF_A_THREAD * torch.get_num_threads(), _AT_MOST) if here else _AT_MOST
+    count = max(1, most // vocabulary)
+    sums = _Sums.empty(positions, drawn is not None, x.device)
+    # Where eʸ is 0 the product y eʸ is to be 0 too, also for a logit of −inf; a processor waits until it sees one.
+    bounded = not here
+    # Memory for one piece, used again and again.
+    room = torch.empty(2, min(count, positions), vocabulary, device=x.device)
+    for first in range(0, positions, count):
+        part = slice(first, min(first + count, positions))
+        y, e = room[:, : part.stop - part.start].unbind(0)
+        piece = logits_at(x, part if number is None else number[part])
+        clear = piece
+        if forbidden or piece.dtype != torch.float32:
+            clear = y.copy_(piece)
+            for token in forbidden:
+                clear[:, token] = FORBIDDEN
+        best, argmax = first_largest(clear)
+        torch.sub(clear, best.unsqueeze(1), out=y)
+        torch.sum(exp(y, out=e), 1, out=sums.total[part])
+        if bounded:
+            y.clamp_(min=FORBIDDEN)
+        spread = torch.sum(y.mul_(e), 1, out=sums.spread[part])
+        if not bounded and not bool(torch.isfinite(spread).all()):
+            bounded = True
+            y.copy_(piece).sub_(best.unsqueeze(1)).clamp_(min=FORBIDDEN)
+            torch.sum(y.mul_(e).masked_fill_(e == 0, 0.0), 1, out=spread)
+        sums.best[part], sums.argmax[part] = best, argmax
+        if drawn is not None and sums.picked is not None:
+            # A forbidden last token was cut off: it reads as probability 0.
+            token = drawn[part]
+            picked = e.gather(1, token.clamp(max=vocabulary - 1).unsqueeze(1)).squeeze(1)
+            torch.mul(picked, token < vocabulary, out=sums.picked[part])
+        torch.amax(e.scatter_(1, argmax.unsqueeze(1), 0.0), 1, out=sums.second[part])
+    return sums
+
+
+def logits_at(x: Tensor, number: Tensor | slice) -> Tensor:
+    """[n,V], the logits x [B,L,V] of some positions, numbered row by row; a view of them where that is possible."""
+    length = x.shape[1]
+    if len(x) == 1 or x.stride(0) == length * x.stride(1):
+        return x.flatten(0, 1)[number]
+    index = torch.arange(number.start, number.stop, device=x.device) if isinstance(number, slice) else number
+    return x[index // length, index % length]
+
+
+def _refuse(x: Tensor, number: int, forbidden: list[int]) -> None:
+    """Say why the logits of a position cannot be read."""
+    row, position = divmod(number, x.shape[1])
+    logits = x[row, position].clone()
+    logits[forbidden] = -torch.inf
+    where = f"row {row}, position {position}"
+    for token in (torch.isnan(logits) | (logits == torch.inf)).nonzero().flatten().tolist():
+        raise ValueError(f"logits[{where}, token {token}] is {logits[token].item()}: logits must not be NaN or +inf")
+    raise ValueError(f"logits[{where}] is -inf: every token is forbidden or −inf here: no token is left")
 
 
 def _tokens(forbid: int | Sequence[int] | None, vocabulary: int) -> list[int]:
@@ -100,17 +223,3 @@ def _tokens(forbid: int | Sequence[int] | None, vocabulary: int) -> list[int]:
         remedy = "a token that the model does not give need not be forbidden"
         raise ValueError(f"forbid is {tokens[-1]}: outside the vocabulary of {vocabulary}; {remedy}")
     return tokens
-
-
-def _without(x: Tensor, tokens: list[int], logits: Tensor) -> Tensor:
-    """Logits in which some tokens have no probability."""
-    vocabulary = x.shape[-1]
-    # The mask is the last token of most vocabularies: a view then does what a copy would.
-    while tokens and tokens[-1] == vocabulary - 1 and vocabulary > 1:
-        tokens.pop()
-        vocabulary -= 1
-    x = x[..., :vocabulary]
-    if tokens:
-        x = x.clone() if x.data_ptr() == logits.data_ptr() else x
-        x[..., tokens] = -torch.inf
-    return x
