@@ -48,8 +48,8 @@ def test_dependencies_point_one_way(folder):
                 assert parts[1] in allowed, f"{path.relative_to(SOURCE)} imports {module}"
 
 
-def test_the_order_module_needs_torch_and_safetensors_only():
-    allowed = {"torch", "safetensors", "dprm", *sys.stdlib_module_names}
+def test_the_order_module_needs_torch_numpy_and_safetensors_only():
+    allowed = {"torch", "numpy", "safetensors", "dprm", *sys.stdlib_module_names}
     for path in (SOURCE / "order").rglob("*.py"):
         assert {module.split(".")[0] for module in imported(path)} <= allowed, path.name
 

@@ -2,7 +2,7 @@
 
 The rooms, each of which imports only from those before it:
 
-    order     the plug-in itself: read logits, score positions, select, learn; torch only
+    order     the plug-in itself: read logits, score positions, select, learn; torch and numpy only
     data      what problems and training sequences are made of: draws, splits, stocks, text on canvases
     decode    one loop, and the host's decisions as small objects: counts, windows, guards, revoke, Decoding
     host      what a host is: problems, judge, preference; ways to answer; finding hosts, making one

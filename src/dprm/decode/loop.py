@@ -17,7 +17,7 @@ from torch import Tensor
 from dprm.decode.counts import CountRule, Fixed, resolve_count
 from dprm.decode.decoding import Decoding, StateOf
 from dprm.decode.guards import HoldBack
-from dprm.decode.reader import Reader
+from dprm.decode.reader import Gumbel, Logits, Reader, logits_of
 from dprm.decode.revoke import Revoke
 from dprm.decode.rows import Rows
 from dprm.decode.state import State
@@ -25,7 +25,7 @@ from dprm.decode.trace import Trace
 from dprm.decode.windows import Window
 from dprm.order.checks import can_look, check_integer
 from dprm.order.choice import Choice
-from dprm.order.noise import TOKEN, Stream, mix_rows
+from dprm.order.noise import mix_rows
 from dprm.order.order import Order
 from dprm.order.reading import Reading
 
@@ -322,7 +322,10 @@ def step_of(
         number, entered = torch.where(active, number, state.window), torch.where(active, entered, state.window_step)
         state = replace(state, window=number, window_step=entered)
     output = model(state.tokens) if state.context is None else model(state.tokens, state.context)
-    reading = read_canvas(output, state, masked, decoding)
+    # Outside of the window only others than the order have a use for what would be revealed.
+    alone = on_step is None and decoding.state_of is None and revoke is None
+    asked = eligible if alone else masked
+    reading = read_canvas(output, state, masked, asked, eligible, decoding)
     batch.row_nfe = batch.row_nfe + active
     batch.broken |= eligible & torch.isnan(reading.entropy)
     # Where tokens are taken back, the share of revealed positions does not say how far the decoding is.
@@ -340,56 +343,41 @@ def step_of(
         batch.left = batch.left - 1
 
 
-def read_canvas(output: Any, state: State, masked: Tensor, decoding: Decoding) -> Reading:
+def _check_positions(given: Tensor, state: State) -> None:
+    got, want = tuple(given.shape[:2]), tuple(state.tokens.shape)
+    if got != want:
+        raise ValueError(f"the model gave {got} positions for canvases {want}: expected [B,L,V]")
+
+
+def read_canvas(
+    output: Any, state: State, masked: Tensor, asked: Tensor, eligible: Tensor, decoding: Decoding
+) -> Reading:
     """The reading of a step: its tokens are the canvas if all were revealed now, so what is visible keeps its token.
 
-    Its confidence is that of the drawn token or the mode; where visible positions compete, that of their token.
+    Its confidence is that of the drawn token or the mode; where visible positions compete, that of their token. Of
+    logits, only what is asked for or eligible is read; all numbers are 0 elsewhere.
+
+    Args:
+        masked, asked, eligible: [B,L] bool; what is asked for is masked.
     """
     reader = decoding.reader
     assert reader is not None
+    hidden: tuple[Tensor, ...] = ()
+    looked: tuple[Tensor, ...] = ()
+    # A reader of the host's own may read something else than one list of numbers a position.
+    if isinstance(reader, Logits):
+        _check_positions(logits_of(output), state)
+        hidden, looked = (asked,), (asked | eligible,)
     drawn = None
     if decoding.temperature > 0:
-        drawn = reader.draw(output, decoding.temperature, _Noise(state, masked))
+        drawn = reader.draw(output, decoding.temperature, Gumbel(state), *hidden)
     mode = drawn is None or decoding.confidence_of == "mode"
-    reading = reader.read(output, None if mode else drawn)
-    if reading.tokens.shape != state.tokens.shape:
-        got, want = tuple(reading.tokens.shape), tuple(state.tokens.shape)
-        raise ValueError(f"the model gave {got} positions for canvases {want}: expected [B,L,V]")
+    reading = reader.read(output, None if mode else drawn, *hidden)
+    _check_positions(reading.tokens, state)
     shown = reading.tokens if drawn is None else drawn
     if decoding.revoke is not None:
-        reading = reader.read(output, torch.where(masked, reading.tokens, state.tokens))
+        reading = reader.read(output, torch.where(masked, reading.tokens, state.tokens), *looked)
     return replace(reading, tokens=torch.where(masked, shown, state.tokens))
-
-
-@dataclass(frozen=True)
-class _Noise:
-    """Standard Gumbel noise that stays with its position until the position is revealed; see `reader.Gumbel`.
-
-    As the canvas changes, the value of a position follows the logits, but is not thrown again. Fresh noise at every
-    step, with an order that prefers likely draws, would let every position try until it draws its mode.
-    """
-
-    state: State
-    masked: Tensor
-
-    def __call__(self, count: int) -> Tensor:
-        rows, length = self.masked.shape
-        version = self.state.redrawn.repeat_interleave(count, 1)
-        noise = self._stream.log_uniform(length * count, TOKEN, version=version)
-        return noise.neg_().log_().neg_().view(rows, length, count)
-
-    def hidden(self) -> Tensor | None:
-        return self.masked if can_look(self.masked) else None
-
-    def at_hidden(self, count: int) -> Tensor:
-        row, position = self.masked.nonzero().unbind(1)
-        index = (position * count).unsqueeze(1) + torch.arange(count, device=position.device)
-        noise = self._stream.log_uniform_at(row, index, TOKEN, self.state.redrawn[row, position])
-        return noise.neg_().log_().neg_()
-
-    @property
-    def _stream(self) -> Stream:
-        return Stream(self.state.seeds, 0.0, len(self.state), self.masked.device)
 
 
 def _choose(

@@ -12,21 +12,13 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from dprm.order.checks import check_count, check_number
-from dprm.order.reading import Reading, read
+from dprm.decode.state import State
+from dprm.order.checks import can_look, check_count, check_number
+from dprm.order.noise import TOKEN, Stream
+from dprm.order.reading import Reading, logits_at, portions, read
 
-
-class Gumbel(Protocol):
-    """Standard Gumbel noise of the canvases that are read; a position keeps its own until it is revealed."""
-
-    def __call__(self, count: int) -> Tensor:
-        """[B,L,count], for `count` values at every position."""
-
-    def hidden(self) -> Tensor | None:
-        """[B,L] bool, the masked positions; None on an accelerator, which would have to be waited for."""
-
-    def at_hidden(self, count: int) -> Tensor:
-        """[n,count], the same numbers at the n masked positions only."""
+# Logits that are drawn from at a time.
+_AT_ONCE = 2**20
 
 
 class Reader(Protocol):
@@ -56,43 +48,67 @@ class Logits:
         check_number("top_p", self.top_p, 0, 1, open_low=True)
         check_count("top_k", self.top_k, 0)
 
-    def draw(self, output: Any, temperature: float, gumbel: Gumbel) -> Tensor:
-        """softmax(logits/temperature), by the Gumbel-max trick."""
+    def draw(self, output: Any, temperature: float, gumbel: Gumbel, eligible: Tensor | None = None) -> Tensor:
+        """softmax(logits/temperature), by the Gumbel-max trick, piece by piece; 0 where it is not eligible [B,L]."""
         logits = logits_of(output)
-        vocabulary = logits.shape[-1]
-        hidden = gumbel.hidden()
-        if hidden is not None:  # What is visible needs no noise: most of a large vocabulary's work.
-            tokens = torch.zeros_like(hidden, dtype=torch.int64)
-            tokens[hidden] = self._drawn(logits[hidden], temperature, gumbel.at_hidden(vocabulary))
-            return tokens
-        return self._drawn(logits, temperature, gumbel(vocabulary))
+        rows, length, vocabulary = logits.shape
+        # Position by position: all rows have the same constants at one.
+        number = torch.arange(rows * length, device=logits.device).view(rows, length).T.flatten()
+        if eligible is not None and can_look(logits):
+            number = number[eligible.T.flatten()]
+        drawn = number.new_zeros(rows * length)
+        for part in number.split_with_sizes(portions(len(number), max(1, _AT_ONCE // vocabulary))):
+            x = logits_at(logits, part)
+            noisy = gumbel.at(part // length, part % length, vocabulary).add_(x, alpha=1.0 / temperature)
+            for token in self.forbid:
+                if token < vocabulary:
+                    noisy[:, token] = -torch.inf
+            if self.top_p < 1.0 or self.top_k:
+                noisy.masked_fill_(~self._nucleus(x, temperature), -torch.inf)
+            drawn[part] = noisy.argmax(1)
+        return drawn.view(rows, length)
 
-    def _drawn(self, logits: Tensor, temperature: float, gumbel: Tensor) -> Tensor:
-        """[…] tokens of logits […,V] and their noise, which is overwritten."""
-        vocabulary = logits.shape[-1]
-        noisy = gumbel.add_(logits, alpha=1.0 / temperature)
-        for token in self.forbid:
-            if token < vocabulary:
-                noisy[..., token] = -torch.inf
-        if self.top_p < 1.0 or self.top_k:
-            noisy.masked_fill_(~self._nucleus(logits, temperature), -torch.inf)
-        return noisy.argmax(-1)
-
-    def read(self, output: Any, tokens: Tensor | None) -> Reading:
+    def read(self, output: Any, tokens: Tensor | None, eligible: Tensor | None = None) -> Reading:
         logits = logits_of(output)
-        return read(logits, tokens, forbid=[token for token in self.forbid if token < logits.shape[-1]])
+        return read(logits, tokens, eligible, forbid=[token for token in self.forbid if token < logits.shape[-1]])
 
     def _nucleus(self, logits: Tensor, temperature: float) -> Tensor:
-        """[…,V] bool, what may be drawn; of equally probable tokens the first ones."""
+        """[n,V] bool, what may be drawn; of equally probable tokens the first ones."""
         scaled = logits.float() / temperature
         for token in self.forbid:
             if token < scaled.shape[-1]:
-                scaled[..., token] = -torch.inf
+                scaled[:, token] = -torch.inf
         p, ranked = scaled.softmax(-1).sort(dim=-1, descending=True, stable=True)
         inside = p.cumsum(-1) - p < self.top_p
         if self.top_k:
             inside[..., self.top_k :] = False
         return torch.zeros_like(inside).scatter_(-1, ranked, inside)
+
+
+@dataclass(frozen=True)
+class Gumbel:
+    """Standard Gumbel noise that stays with its position until the position is revealed.
+
+    As the canvas changes, the value of a position follows the logits, but is not thrown again. Fresh noise at every
+    step, with an order that prefers likely draws, would let every position try until it draws its mode.
+    """
+
+    state: State
+
+    def __call__(self, count: int) -> Tensor:
+        """[B,L,count], all of it."""
+        rows, length = self.state.tokens.shape
+        version = self.state.redrawn.repeat_interleave(count, 1)
+        noise = self._stream().log_uniform(length * count, TOKEN, version=version)
+        return noise.neg_().log_().neg_().view(rows, length, count)
+
+    def at(self, row: Tensor, position: Tensor, count: int) -> Tensor:
+        """[n,count], the noise of some positions [n]; equal positions stand side by side."""
+        version = self.state.redrawn[row, position]
+        return self._stream().log_uniform_at(row, position, count, TOKEN, version).neg_().log_().neg_()
+
+    def _stream(self) -> Stream:
+        return Stream(self.state.seeds, 0.0, len(self.state), self.state.tokens.device)
 
 
 def logits_of(output: Any) -> Tensor:

@@ -13,6 +13,8 @@ import struct
 import torch
 from torch import Tensor
 
+from dprm.order.checks import can_look
+
 _GOLDEN = 0x9E3779B97F4A7C15
 _LOW32 = 0xFFFFFFFF
 _PROGRESS = -1640531527
@@ -20,6 +22,8 @@ _PROGRESS = -1640531527
 _FIFTEEN, _FIRST, _SECOND = torch.tensor([15, 2146121005, -2073254261], dtype=torch.int32)
 _HALF = torch.tensor(0.5)
 _STEP = 2.0**-32 * (1 - 2.0**-22)
+# A vocabulary whose constants are kept, position by position: 8 MB in all.
+_SMALL = 2**12
 
 # What a draw is for: two uses of one seed must not see the same numbers.
 SHORTLIST, RANDOM_ORDER, DRAW, ACCEPT, TOKEN, REVOKE, BRANCH = range(1, 8)
@@ -109,34 +113,47 @@ class Stream:
             use, turn: what the numbers are for; others give others.
             version: [B,count] int32; a number is drawn anew where its version is another.
         """
-        keys = self._keys_of(use, turn)
-        x = _hashed_indices(count, 3, keys.device) ^ keys
-        if version is not None:
-            x ^= version * _PROGRESS
-        return self._log_uniform(x, keys)
+        keys = self._keys ^ (_signed32(mix(self._word, use << 32 | turn)) ^ self._salt)
+        return _log_uniform(_hashed_indices(count, 3, keys.device), keys, version)
 
-    def log_uniform_at(self, row: Tensor, index: Tensor, use: int, version: Tensor) -> Tensor:
-        """[n,k] float32: of `log_uniform` the numbers at some rows [n] and indices [n,k], and no others.
+    def log_uniform_at(self, row: Tensor, block: Tensor, width: int, use: int, version: Tensor) -> Tensor:
+        """[n,width] float32: of the numbers of row[k] those at block[k]·width and after, as `log_uniform` has them.
 
         Args:
-            version: [n] int32, as there.
+            row, block: [n] int64; equal blocks stand side by side. version: [n] int32, see `log_uniform`.
         """
-        keys = self._keys_of(use, 0)
-        keys = keys[row] if len(keys) > 1 else keys
-        x = mix_rows(index, 3).to(torch.int32) ^ keys
-        x ^= (version * _PROGRESS).unsqueeze(1)
-        return self._log_uniform(x, keys)
+        keys = self._keys[row] ^ (_signed32(mix(self._word, use << 32)) ^ self._salt)
+        return _log_uniform(_hashed_blocks(block, width), keys, version.unsqueeze(1))
 
-    def _keys_of(self, use: int, turn: int) -> Tensor:
-        """[B,1] int32: the key of every row for one use."""
-        return self._keys ^ (_signed32(mix(self._word, use << 32 | turn)) ^ self._salt)
 
-    def _log_uniform(self, x: Tensor, keys: Tensor) -> Tensor:
-        """log u of hashed indices x [.,k] int32, which are overwritten, under the keys [.,1] of their rows."""
-        x *= _FIRST
-        x ^= x >> _FIFTEEN
-        # The key enters twice: position and row combined only once would leave the grid of both visible.
-        x += keys
-        x *= _SECOND
-        # From [−2³¹, 2³¹) to [2⁻²³, 1 − 2⁻²³].
-        return torch.add(_HALF, x, alpha=_STEP).log_()
+def _log_uniform(hashed: Tensor, keys: Tensor, version: Tensor | None) -> Tensor:
+    """log u from the constants of places and the keys of rows."""
+    x = hashed ^ keys
+    if version is not None:
+        x ^= version * _PROGRESS
+    x *= _FIRST
+    x ^= x >> _FIFTEEN
+    # The key enters twice: position and row combined only once would leave the grid of both visible.
+    x += keys
+    x *= _SECOND
+    # From [−2³¹, 2³¹) to [2⁻²³, 1 − 2⁻²³].
+    return torch.add(_HALF, x, alpha=_STEP).log_()
+
+
+def _hashed_blocks(block: Tensor, width: int) -> Tensor:
+    """[n,width] int32, the constants of `_hashed_indices` at block[k]·width and after; equal blocks only once."""
+    if not can_look(block):
+        return mix_rows(block.unsqueeze(1) * width + torch.arange(width, device=block.device), 3).to(torch.int32)
+    blocks, which = torch.unique_consecutive(block, return_inverse=True)
+    hashed = torch.cat([_hashed_block(number, width) for number in blocks.tolist()])
+    return hashed[which] if len(blocks) < len(block) else hashed
+
+
+@functools.lru_cache(maxsize=512)
+def _small_block(number: int, width: int) -> Tensor:
+    return mix_rows(torch.arange(number * width, (number + 1) * width), 3).to(torch.int32).unsqueeze(0)
+
+
+def _hashed_block(number: int, width: int) -> Tensor:
+    """[1,width] int32 on the CPU; small ones are kept."""
+    return _small_block(number, width) if width <= _SMALL else _small_block.__wrapped__(number, width)

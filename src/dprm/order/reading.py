@@ -3,6 +3,7 @@
 Logits are read in pieces that stay in the caches of a processor, and only where it is asked for: what that takes beside
 the logits does not grow with them. Shapes: B rows, L positions, V vocabulary, n positions of a piece.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -188,9 +189,9 @@ def _sums(x: Tensor, number: Tensor | None, drawn: Tensor | None, forbidden: lis
         sums.best[part], sums.argmax[part] = best, argmax
         if drawn is not None and sums.picked is not None:
             # A forbidden last token was cut off: it reads as probability 0.
-            token = drawn[part]
-            picked = e.gather(1, token.clamp(max=vocabulary - 1).unsqueeze(1)).squeeze(1)
-            torch.mul(picked, token < vocabulary, out=sums.picked[part])
+            wanted = drawn[part]
+            picked = e.gather(1, wanted.clamp(max=vocabulary - 1).unsqueeze(1)).squeeze(1)
+            torch.mul(picked, wanted < vocabulary, out=sums.picked[part])
         torch.amax(e.scatter_(1, argmax.unsqueeze(1), 0.0), 1, out=sums.second[part])
     return sums
 
@@ -202,6 +203,11 @@ def logits_at(x: Tensor, number: Tensor | slice) -> Tensor:
         return x.flatten(0, 1)[number]
     index = torch.arange(number.start, number.stop, device=x.device) if isinstance(number, slice) else number
     return x[index // length, index % length]
+
+
+def portions(number: int, count: int) -> list[int]:
+    """`number` in portions of `count`; the last one may be smaller."""
+    return [count] * (number // count) + ([number % count] if number % count else [])
 
 
 def _refuse(x: Tensor, number: int, forbidden: list[int]) -> None:
