@@ -362,17 +362,21 @@ def read_canvas(
     """
     reader = decoding.reader
     assert reader is not None
-    hidden: tuple[Tensor, ...] = ()
+    drawn: Tensor | None = None
     looked: tuple[Tensor, ...] = ()
     # A reader of the host's own may read something else than one list of numbers a position.
     if isinstance(reader, Logits):
         _check_positions(logits_of(output), state)
-        hidden, looked = (asked,), (asked | eligible,)
-    drawn = None
-    if decoding.temperature > 0:
-        drawn = reader.draw(output, decoding.temperature, Gumbel(state), *hidden)
-    mode = drawn is None or decoding.confidence_of == "mode"
-    reading = reader.read(output, None if mode else drawn, *hidden)
+        looked = (asked | eligible,)
+        if decoding.temperature > 0:
+            noise = Gumbel(state)
+            drawn, reading = reader.look(output, decoding.temperature, noise, asked, decoding.confidence_of)
+        else:
+            reading = reader.read(output, None, asked)
+    else:
+        if decoding.temperature > 0:
+            drawn = reader.draw(output, decoding.temperature, Gumbel(state))
+        reading = reader.read(output, drawn if decoding.confidence_of == "drawn" else None)
     _check_positions(reading.tokens, state)
     shown = reading.tokens if drawn is None else drawn
     if decoding.revoke is not None:

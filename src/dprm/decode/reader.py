@@ -15,7 +15,7 @@ from torch import Tensor
 from dprm.decode.state import State
 from dprm.order.checks import can_look, check_count, check_number
 from dprm.order.noise import TOKEN, Stream
-from dprm.order.reading import Reading, logits_at, portions, read
+from dprm.order.reading import Noise, Reading, by_kernel, draw_and_read, logits_at, portions, read
 
 # Logits that are drawn from at a time.
 _AT_ONCE = 2**20
@@ -68,6 +68,18 @@ class Logits:
             drawn[part] = noisy.argmax(1)
         return drawn.view(rows, length)
 
+    def look(
+        self, output: Any, temperature: float, gumbel: Gumbel, eligible: Tensor, confidence_of: str
+    ) -> tuple[Tensor, Reading]:
+        """Drawn tokens [B,L], and the reading of them or of the mode; in one pass where a kernel can."""
+        logits = logits_of(output)
+        if by_kernel(logits) and self.top_p == 1.0 and not self.top_k:
+            forbid = [token for token in self.forbid if token < logits.shape[-1]]
+            drawn, mode = draw_and_read(logits, gumbel.noise(logits.shape[-1], temperature), eligible, forbid)
+            return drawn.tokens, drawn if confidence_of == "drawn" else mode
+        tokens = self.draw(output, temperature, gumbel, eligible)
+        return tokens, self.read(output, tokens if confidence_of == "drawn" else None, eligible)
+
     def read(self, output: Any, tokens: Tensor | None, eligible: Tensor | None = None) -> Reading:
         logits = logits_of(output)
         return read(logits, tokens, eligible, forbid=[token for token in self.forbid if token < logits.shape[-1]])
@@ -106,6 +118,10 @@ class Gumbel:
         """[n,count], the noise of some positions [n]; equal positions stand side by side."""
         version = self.state.redrawn[row, position]
         return self._stream().log_uniform_at(row, position, count, TOKEN, version).neg_().log_().neg_()
+
+    def noise(self, count: int, temperature: float) -> Noise:
+        """What a kernel makes the noise of."""
+        return Noise(self._stream().keys(TOKEN).flatten(), self.state.redrawn, count, temperature)
 
     def _stream(self) -> Stream:
         return Stream(self.state.seeds, 0.0, len(self.state), self.state.tokens.device)

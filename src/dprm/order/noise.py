@@ -113,7 +113,7 @@ class Stream:
             use, turn: what the numbers are for; others give others.
             version: [B,count] int32; a number is drawn anew where its version is another.
         """
-        keys = self._keys ^ (_signed32(mix(self._word, use << 32 | turn)) ^ self._salt)
+        keys = self.keys(use, turn)
         return _log_uniform(_hashed_indices(count, 3, keys.device), keys, version)
 
     def log_uniform_at(self, row: Tensor, block: Tensor, width: int, use: int, version: Tensor) -> Tensor:
@@ -122,8 +122,11 @@ class Stream:
         Args:
             row, block: [n] int64; equal blocks stand side by side. version: [n] int32, see `log_uniform`.
         """
-        keys = self._keys[row] ^ (_signed32(mix(self._word, use << 32)) ^ self._salt)
-        return _log_uniform(_hashed_blocks(block, width), keys, version.unsqueeze(1))
+        return _log_uniform(_hashed_blocks(block, width), self.keys(use)[row], version.unsqueeze(1))
+
+    def keys(self, use: int, turn: int = 0) -> Tensor:
+        """[B,1] int32, what tells the draws of one row, for one use, from all others."""
+        return self._keys ^ (_signed32(mix(self._word, use << 32 | turn)) ^ self._salt)
 
 
 def _log_uniform(hashed: Tensor, keys: Tensor, version: Tensor | None) -> Tensor:

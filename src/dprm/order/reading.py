@@ -6,6 +6,8 @@ the logits does not grow with them. Shapes: B rows, L positions, V vocabulary, n
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -46,6 +48,21 @@ class Reading:
         """The reading of some rows (an index, slice, list or mask over rows, which keeps two dimensions)."""
         peak = None if self.peak is None else self.peak[rows]
         return Reading(self.tokens[rows], self.confidence[rows], self.margin[rows], self.entropy[rows], peak)
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What the draw of tokens needs, where it is a part of reading.
+
+    Attributes:
+        keys: [B] int32, the streams of the rows. versions: [B,L] int32, how often a position was drawn anew.
+        width: the vocabulary that the noise is counted by. temperature: of the draw.
+    """
+
+    keys: Tensor
+    versions: Tensor
+    width: int
+    temperature: float
 
 
 @torch.no_grad()
@@ -91,13 +108,68 @@ def read(
         check_shape("eligible", eligible, (rows, length), "one flag a position")
         if eligible.dtype != torch.bool:
             raise TypeError(f"eligible has type {eligible.dtype}: expected bool")
+    x = _cut(logits.detach(), forbidden)
+    if not by_kernel(x, backend):
+        return _read_in_pieces(x, tokens, eligible, forbidden)
+    return checked(_kernel().read_once(x, tokens, eligible, forbidden)[0], x, forbidden)
+
+
+@torch.no_grad()
+def draw_and_read(
+    logits: Tensor, noise: Noise, eligible: Tensor | None, forbid: Sequence[int]
+) -> tuple[Reading, Reading]:
+    """The reading of drawn tokens and that of the most probable ones, in one pass of a kernel; see `read`."""
+    forbidden = _tokens(forbid, logits.shape[2])
+    x = _cut(logits.detach(), forbidden)
+    drawn, mode = _kernel().read_once(x, None, eligible, forbidden, noise)
+    reading = checked(drawn, x, forbidden)
+    assert reading.peak is not None
+    return reading, Reading(mode, reading.peak, reading.margin, reading.entropy, reading.peak)
+
+
+def by_kernel(x: Tensor, backend: str = "auto") -> bool:
+    """Whether logits are read by the kernel.
+
+    Raises:
+        ValueError: "triton" where it cannot be had.
+    """
     check_one_of("backend", backend, BACKENDS)
-    logits = logits.detach()
-    # The mask is the last token of most vocabularies: a view then does what a copy would.
+    if backend == "torch" or (backend == "auto" and not x.is_cuda):
+        return False
+    kernel = _kernel()
+    runs = kernel is not None and (x.is_cuda or kernel.INTERPRETED)
+    if backend == "triton" and not runs:
+        why = f"there is no kernel for {x.device}" if kernel else "triton is not installed"
+        raise ValueError(f"backend is 'triton': {why}; use 'torch' or 'auto'")
+    return runs
+
+
+@functools.cache
+def _kernel() -> Any:
+    """The module with the kernels, where triton is installed; nobody else imports it."""
+    try:
+        return importlib.import_module("dprm.order.triton_read")
+    except ImportError:
+        return None
+
+
+def checked(reading: Reading, x: Tensor, forbidden: list[int]) -> Reading:
+    """The reading, if there were numbers everywhere; on an accelerator a look would stop it."""
+    if can_look(x) and not bool(torch.isfinite(reading.entropy).all()):
+        _refuse(x, int((~torch.isfinite(reading.entropy)).flatten().nonzero()[0]), forbidden)
+    return reading
+
+
+def _cut(x: Tensor, forbidden: list[int]) -> Tensor:
+    """Logits without their last tokens, while these are forbidden: a view does what a copy would.
+
+    The mask is the last token of most vocabularies.
+    """
+    vocabulary = x.shape[2]
     while forbidden and forbidden[-1] == vocabulary - 1 and vocabulary > 1:
         forbidden.pop()
         vocabulary -= 1
-    return _read_in_pieces(logits[..., :vocabulary], tokens, eligible, forbidden)
+    return x[..., :vocabulary]
 
 
 @dataclass
@@ -143,16 +215,12 @@ def _read_in_pieces(x: Tensor, tokens: Tensor | None, eligible: Tensor | None, f
     if drawn is not None and number is not None:
         drawn = drawn[number]
     columns = _sums(x, number, drawn, forbidden).columns(drawn)
-    if can_look(x) and not bool(torch.isfinite(columns[3]).all()):
-        index = int((~torch.isfinite(columns[3])).nonzero()[0])
-        _refuse(x, index if number is None else int(number[index]), forbidden)
     shape = (rows, length)
     if number is not None:
         columns = tuple(c.new_zeros(rows * length).index_copy_(0, number, c) for c in columns)  # type: ignore[assignment]
     elif eligible is not None:
         columns = tuple(torch.where(eligible.flatten(), c, 0) for c in columns)  # type: ignore[assignment]
-    token, confidence, margin, entropy, peak = columns
-    return Reading(token.view(shape), confidence.view(shape), margin.view(shape), entropy.view(shape), peak.view(shape))
+    return checked(Reading(*(column.view(shape) for column in columns)), x, forbidden)
 
 
 def _sums(x: Tensor, number: Tensor | None, drawn: Tensor | None, forbidden: list[int]) -> _Sums:
