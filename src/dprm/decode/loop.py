@@ -183,13 +183,14 @@ def advance(
     calls = 0
     while len(batch.state):
         over = batch.over(decoding)
-        if bool(over.all()):
+        done = int(over.sum())
+        if done == len(over):
             break
-        if float(over.float().mean()) >= _FINISHED:
+        if done >= _FINISHED * len(over):
             finished.append(batch[over.nonzero().flatten()])
             batch = batch[(~over).nonzero().flatten()]
-            over = over[~over]
-        step_of(model, order, decoding, batch, over if bool(over.any()) else None, on_step)
+            over, done = over[~over], 0
+        step_of(model, order, decoding, batch, over if done else None, on_step)
         calls += 1
     finished.append(batch)
     whole = _Batch.joined(finished) if len(finished) > 1 else batch
@@ -367,7 +368,7 @@ def read_canvas(
     # A reader of the host's own may read something else than one list of numbers a position.
     if isinstance(reader, Logits):
         _check_positions(logits_of(output), state)
-        looked = (asked | eligible,)
+        looked = (asked if decoding.revoke is None else asked | eligible,)
         if decoding.temperature > 0:
             noise = Gumbel(state)
             drawn, reading = reader.look(output, decoding.temperature, noise, asked, decoding.confidence_of)

@@ -10,7 +10,7 @@ import functools
 import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -172,14 +172,13 @@ def _cut(x: Tensor, forbidden: list[int]) -> Tensor:
     return x[..., :vocabulary]
 
 
-@dataclass
-class _Sums:
+class _Sums(NamedTuple):
     """What a pass over the logits of n positions gives, from which all numbers follow. With y = x − max x:
 
     Attributes:
         best, argmax: [n] max x, and the first token that has it.
         total, spread: [n] Σ eʸ and Σ y eʸ. second: [n] the second largest eʸ.
-        picked: [n] eʸ of the tokens that were drawn; None where none were.
+        picked: [n] eʸ of the tokens that are read.
     """
 
     best: Tensor
@@ -187,24 +186,16 @@ class _Sums:
     total: Tensor
     spread: Tensor
     second: Tensor
-    picked: Tensor | None
+    picked: Tensor
 
-    @classmethod
-    def empty(cls, count: int, drawn: bool, device: torch.device) -> _Sums:
-        """Room for `count` positions."""
-        best, total, spread, second, picked = torch.empty(5, count, device=device).unbind(0)
-        argmax = torch.empty(count, dtype=torch.int64, device=device)
-        return cls(best, argmax, total, spread, second, picked if drawn else None)
-
-    def columns(self, drawn: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """tokens, confidence, margin, entropy, peak, [n] each; entropy is NaN where there are no numbers."""
+    def numbers(self) -> Tensor:
+        """[4,n]: confidence, margin, entropy, peak; an entropy is NaN where there are no numbers."""
         entropy = (self.total.log() - self.spread / self.total).clamp_(min=0.0)
-        entropy.masked_fill_(self.best <= FORBIDDEN, torch.nan)
-        peak = self.total.reciprocal()
-        margin = (1.0 - self.second) / self.total
-        if drawn is None or self.picked is None:
-            return self.argmax, peak, margin, entropy, peak
-        return drawn, self.picked / self.total, margin, entropy, peak
+        columns = (self.picked, 1.0 - self.second, entropy, torch.ones_like(entropy))
+        numbers = torch.stack(columns)
+        numbers[:2] /= self.total
+        numbers[3] /= self.total
+        return numbers
 
 
 def _read_in_pieces(x: Tensor, tokens: Tensor | None, eligible: Tensor | None, forbidden: list[int]) -> Reading:
@@ -214,13 +205,17 @@ def _read_in_pieces(x: Tensor, tokens: Tensor | None, eligible: Tensor | None, f
     drawn = None if tokens is None else tokens.flatten()
     if drawn is not None and number is not None:
         drawn = drawn[number]
-    columns = _sums(x, number, drawn, forbidden).columns(drawn)
-    shape = (rows, length)
+    sums = _sums(x, number, drawn, forbidden)
+    token, numbers = sums.argmax if drawn is None else drawn, sums.numbers()
+    if forbidden:
+        numbers[2].masked_fill_(sums.best <= FORBIDDEN, torch.nan)
     if number is not None:
-        columns = tuple(c.new_zeros(rows * length).index_copy_(0, number, c) for c in columns)  # type: ignore[assignment]
+        token = token.new_zeros(rows * length).index_copy_(0, number, token)
+        numbers = numbers.new_zeros(4, rows * length).index_copy_(1, number, numbers)
     elif eligible is not None:
-        columns = tuple(torch.where(eligible.flatten(), c, 0) for c in columns)  # type: ignore[assignment]
-    return checked(Reading(*(column.view(shape) for column in columns)), x, forbidden)
+        token = token * eligible.flatten()
+        numbers = torch.where(eligible.flatten(), numbers, 0.0)
+    return checked(Reading(token.view(rows, length), *numbers.view(4, rows, length).unbind(0)), x, forbidden)
 
 
 def _sums(x: Tensor, number: Tensor | None, drawn: Tensor | None, forbidden: list[int]) -> _Sums:
@@ -230,12 +225,12 @@ def _sums(x: Tensor, number: Tensor | None, drawn: Tensor | None, forbidden: lis
     here = can_look(x)
     most = min(_OF_A_THREAD * torch.get_num_threads(), _AT_MOST) if here else _AT_MOST
     count = max(1, most // vocabulary)
-    sums = _Sums.empty(positions, drawn is not None, x.device)
     # Where eʸ is 0 the product y eʸ is to be 0 too, also for a logit of −inf; a processor waits until it sees one.
     bounded = not here
     # Memory for one piece, used again and again.
     room = torch.empty(2, min(count, positions), vocabulary, device=x.device)
-    for first in range(0, positions, count):
+    pieces = []
+    for first in range(0, max(positions, 1), count):
         part = slice(first, min(first + count, positions))
         y, e = room[:, : part.stop - part.start].unbind(0)
         piece = logits_at(x, part if number is None else number[part])
@@ -246,22 +241,22 @@ def _sums(x: Tensor, number: Tensor | None, drawn: Tensor | None, forbidden: lis
                 clear[:, token] = FORBIDDEN
         best, argmax = first_largest(clear)
         torch.sub(clear, best.unsqueeze(1), out=y)
-        torch.sum(exp(y, out=e), 1, out=sums.total[part])
+        total = exp(y, out=e).sum(1)
         if bounded:
             y.clamp_(min=FORBIDDEN)
-        spread = torch.sum(y.mul_(e), 1, out=sums.spread[part])
+        spread = y.mul_(e).sum(1)
         if not bounded and not bool(torch.isfinite(spread).all()):
             bounded = True
             y.copy_(piece).sub_(best.unsqueeze(1)).clamp_(min=FORBIDDEN)
-            torch.sum(y.mul_(e).masked_fill_(e == 0, 0.0), 1, out=spread)
-        sums.best[part], sums.argmax[part] = best, argmax
-        if drawn is not None and sums.picked is not None:
+            spread = y.mul_(e).masked_fill_(e == 0, 0.0).sum(1)
+        picked = torch.ones_like(total)
+        if drawn is not None:
             # A forbidden last token was cut off: it reads as probability 0.
-            wanted = drawn[part]
-            picked = e.gather(1, wanted.clamp(max=vocabulary - 1).unsqueeze(1)).squeeze(1)
-            torch.mul(picked, wanted < vocabulary, out=sums.picked[part])
-        torch.amax(e.scatter_(1, argmax.unsqueeze(1), 0.0), 1, out=sums.second[part])
-    return sums
+            token_of = drawn[part]
+            picked = e.gather(1, token_of.clamp(max=vocabulary - 1).unsqueeze(1)).squeeze(1) * (token_of < vocabulary)
+        second = e.scatter_(1, argmax.unsqueeze(1), 0.0).amax(1)
+        pieces.append(_Sums(best, argmax, total, spread, second, picked))
+    return pieces[0] if len(pieces) == 1 else _Sums(*(torch.cat(column) for column in zip(*pieces)))
 
 
 def logits_at(x: Tensor, number: Tensor | slice) -> Tensor:
