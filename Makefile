@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench results-check clean
+.PHONY: help setup demo test lint bench bench-gpu results-check clean
 
 help:  ## what can be made
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 15
 
 setup: $(VENV)/.installed  ## create .venv with the exact versions of constraints.txt
 
@@ -32,7 +32,10 @@ results-check: setup  ## the README's tables are those of the committed cards
 	$(BIN)/python -m benchmarks.table --check
 
 bench: setup  ## speed, as ratios against a peer measured in the same run
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks --out results/bench.json
+
+bench-gpu: setup  ## the same on an accelerator, in less than ten minutes
+	$(BIN)/python -m benchmarks.gpu --out results/bench-gpu.json
 
 clean:  ## remove .venv and caches
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -7,21 +7,25 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import decoding, importing, selecting
+from benchmarks import decoding, importing, reading, selecting
+from benchmarks.card import write_card
 
-SUITES = {"selecting": selecting, "decoding": decoding, "importing": importing}
+SUITES = {"reading": reading, "selecting": selecting, "decoding": decoding, "importing": importing}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("suite", nargs="*", metavar="SUITE", help=f"which to run: {', '.join(SUITES)} (default: all)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
+    parser.add_argument("--out", metavar="FILE", help="write a card: the rows, the machine, the versions")
     arguments = parser.parse_args()
     unknown = [name for name in arguments.suite if name not in SUITES]
     if unknown:
         parser.error(f"no suite {unknown[0]!r}: expected {', '.join(SUITES)}")
     rows = [row for name in arguments.suite or SUITES for row in SUITES[name].measure()]
     missed = [row for row in rows if row["limit"] is not None and row["ratio"] > row["limit"]]
+    if arguments.out:
+        write_card(arguments.out, "make bench", rows)
     if arguments.json:
         print(json.dumps(rows, indent=2, ensure_ascii=False))
         return bool(missed)

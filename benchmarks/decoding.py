@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 import dprm
-from benchmarks.selecting import learned
-from dprm.order.head import Head, HeadShape
+from benchmarks.selecting import learned, with_head
+from benchmarks.timing import medians
 
 VOCABULARY, MASK = 64, 63
 LIMITS = {("top_m", 4): 1.05, ("shortlist_top_m", 4): 1.05, ("head", 16): 1.02}
@@ -29,13 +29,6 @@ class Host(nn.Module):
         return self.head(self.body(self.token(tokens) + self.place[: tokens.shape[1]]))
 
 
-def with_head() -> dprm.Order:
-    """An Order whose values are those of a head of the usual size."""
-    head = Head(HeadShape(), support=1000)
-    torch.nn.init.normal_(head.linear.weight, std=0.1)
-    return dprm.Order(signal="odds", head=head)
-
-
 def measure(repeats: int = 24) -> list[dict[str, object]]:
     """Seconds of a whole decode under each order, and the ratio to confidence order.
 
@@ -48,7 +41,7 @@ def measure(repeats: int = 24) -> list[dict[str, object]]:
     parameters = sum(p.numel() for p in host.parameters()) / 1e6
     tables = {rule: learned(rule) for rule in ("top_m", "shortlist_top_m", "soft_bon")}
     rows: list[dict[str, object]] = []
-    # A head is some sixty small operations whatever the canvas: what they weigh depends on how much the host has to do.
+    # A head is a hundred small operations whatever the canvas: what they weigh depends on how much the host has to do.
     for count, length, budget, orders in (
         (4, 32, 3, {"confidence order": dprm.Order(), **tables, "head": with_head()}),
         (16, 64, 8, {"confidence order": dprm.Order(), "head": with_head()}),
@@ -66,7 +59,32 @@ def measure(repeats: int = 24) -> list[dict[str, object]]:
             }
             for name, seconds in own.items()
         ]
-    return rows
+    return [*rows, beside(repeats)]
+
+
+def beside(repeats: int) -> dict[str, object]:
+    """What a step of the loop costs beside the model, and how much of it the reading and the selection are not."""
+    count, length = 8, 64
+    logits, canvas = torch.randn(count, length, VOCABULARY), torch.full((count, length), MASK)
+    seeds, order, every = torch.arange(count), dprm.Order(), torch.ones(count, length, dtype=torch.bool)
+
+    def decoded() -> None:
+        dprm.decode(lambda tokens: logits, canvas, order, mask_id=MASK, budget=1, seed=seeds)
+
+    def decided() -> None:
+        for _ in range(length):
+            reading = dprm.read(logits, None, every, forbid=MASK)
+            order.select(reading, every, 1, progress, seed=seeds).mask  # noqa: B018 (worked out when asked for)
+
+    progress = torch.full((count,), 0.5)
+    seconds = medians({"decode": decoded, "read and select": decided}, repeats)
+    own = (seconds["decode"] - seconds["read and select"]) / length
+    return {
+        "what": f"decode {count}×{length}, a step beside model, read and select",
+        "microseconds": own * 1e6,
+        "ratio": seconds["decode"] / seconds["read and select"],
+        "limit": None,
+    }
 
 
 def _seconds(
@@ -81,14 +99,14 @@ def _seconds(
 
             def timed(tokens: torch.Tensor) -> torch.Tensor:
                 nonlocal inside
-                began = time.perf_counter()
+                began = time.thread_time()
                 logits = host(tokens)
-                inside += time.perf_counter() - began
+                inside += time.thread_time() - began
                 return logits
 
-            began = time.perf_counter()
+            began = time.thread_time()
             dprm.decode(timed, canvas, order, mask_id=MASK, budget=budget, seed=0)
             if turn:  # The first one warms up.
-                own[name].append(time.perf_counter() - began - inside)
+                own[name].append(time.thread_time() - began - inside)
                 calls.append(inside)
     return statistics.median(calls), {name: statistics.median(times) for name, times in own.items()}

@@ -12,11 +12,13 @@ import torch
 
 import dprm
 from benchmarks.timing import medians
-from dprm.order import Cells, Stats
+from dprm.order import Cells, Head, Stats
+from dprm.order.features import names
+from dprm.order.rules import RULES
 
 SIZES = ((64, 256), (256, 1024))
 INPUTS = {"": 8, ", same input": 1}
-LIMITS = {"top_m": 2.5, "shortlist_top_m": 4.0, "soft_bon": None}
+LIMITS = {"top_m": 2.5, "shortlist_top_m": 4.0, "soft_bon": None, "head": 8.0}
 
 Input = tuple[dprm.Reading, torch.Tensor]
 
@@ -30,6 +32,12 @@ def learned(rule: str) -> dprm.Order:
     stats.add(cell, torch.rand(len(cell), generator=generator))
     order.merge(stats)
     return order
+
+
+def with_head() -> dprm.Order:
+    """An Order whose values are those of a head of the usual size."""
+    weight = torch.randn(len(names(1, 4)), generator=torch.Generator().manual_seed(0)) * 0.1
+    return dprm.Order(signal="odds", head=Head(weight, support=1000))
 
 
 def over(inputs: Sequence[Input], decide: Callable[..., object], start: int = 0) -> Callable[[], object]:
@@ -55,8 +63,9 @@ def measure(repeats: int = 300) -> list[dict[str, object]]:
         def select(order):
             return lambda reading, candidates: order.select(reading, candidates, 3, 0.5, seed=1).mask
 
-        runs = {"host order": select(dprm.Order())} | {rule: select(learned(rule)) for rule in LIMITS}
-        turns = repeats if size[0] < 100 else max(repeats // 3, 50)
+        orders = {"host order": dprm.Order()} | {rule: learned(rule) for rule in RULES} | {"head": with_head()}
+        runs = {name: select(order) for name, order in orders.items()}
+        turns = repeats if size[0] < 100 else max(repeats // 6, 20)
         for name, run in runs.items():
             # Each against the floor alone: a third contestant would leave the floor cold caches, and flatter the rest.
             # Nor does one of the two find the input in the caches because the other has just read it.

@@ -22,7 +22,7 @@ def main() -> int:
     text = readme.read_text()
     before, rest = text.split(START)
     after = rest.split(END)[1]
-    wanted = f"{before}{START}\n{rendered(json.loads((ROOT / 'results/bench.json').read_text()))}\n{END}{after}"
+    wanted = f"{before}{START}\n{rendered(json.loads((ROOT / 'results/bench.json').read_text())['rows'])}\n{END}{after}"
     if "--check" in sys.argv:
         return int(wanted != text)
     readme.write_text(wanted)

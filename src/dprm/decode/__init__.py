@@ -3,6 +3,7 @@
 from dprm.decode.counts import Cumulative, EntropyBound, Even, Factor, Fixed, Threshold
 from dprm.decode.decoding import Decoding
 from dprm.decode.guards import HoldBack
+from dprm.decode.hidden import Hidden
 from dprm.decode.loop import Result, Step, advance, begin, commit, decode
 from dprm.decode.reader import Logits, Reader
 from dprm.decode.revoke import Compete, Remask
@@ -19,6 +20,7 @@ __all__ = [
     "Even",
     "Factor",
     "Fixed",
+    "Hidden",
     "HoldBack",
     "Logits",
     "Reader",

@@ -17,6 +17,7 @@ from torch import Tensor
 from dprm.decode.counts import CountRule, Fixed, resolve_count
 from dprm.decode.decoding import Decoding, StateOf
 from dprm.decode.guards import HoldBack
+from dprm.decode.hidden import Hidden, read_hidden
 from dprm.decode.reader import Gumbel, Logits, Reader, logits_of
 from dprm.decode.revoke import Revoke
 from dprm.decode.rows import Rows
@@ -365,6 +366,11 @@ def read_canvas(
     assert reader is not None
     drawn: Tensor | None = None
     looked: tuple[Tensor, ...] = ()
+    if isinstance(output, Hidden):
+        if not isinstance(reader, Logits):
+            raise TypeError(f"the model gave Hidden: expected reader = Logits(…), which reads it, not {reader!r}")
+        _check_positions(output.states, state)
+        return read_hidden(output, reader, state, masked, asked | eligible, decoding)
     # A reader of the host's own may read something else than one list of numbers a position.
     if isinstance(reader, Logits):
         _check_positions(logits_of(output), state)

@@ -58,15 +58,26 @@ class Logits:
             number = number[eligible.T.flatten()]
         drawn = number.new_zeros(rows * length)
         for part in number.split_with_sizes(portions(len(number), max(1, _AT_ONCE // vocabulary))):
-            x = logits_at(logits, part)
-            noisy = gumbel.at(part // length, part % length, vocabulary).add_(x, alpha=1.0 / temperature)
-            for token in self.forbid:
-                if token < vocabulary:
-                    noisy[:, token] = -torch.inf
-            if self.top_p < 1.0 or self.top_k:
-                noisy.masked_fill_(~self._nucleus(x, temperature), -torch.inf)
-            drawn[part] = noisy.argmax(1)
+            place = part // length, part % length
+            drawn[part] = self._drawn(logits_at(logits, part), *place, temperature, gumbel)
         return drawn.view(rows, length)
+
+    def draw_at(self, x: Tensor, row: Tensor, position: Tensor, temperature: float, gumbel: Gumbel) -> Tensor:
+        """[n], the same for logits x [n,V] of some positions, in the order of their positions."""
+        parts = portions(len(x), max(1, _AT_ONCE // x.shape[1]))
+        columns = zip(x.split_with_sizes(parts), row.split_with_sizes(parts), position.split_with_sizes(parts))
+        return torch.cat([row.new_zeros(0), *(self._drawn(*part, temperature, gumbel) for part in columns)])
+
+    def _drawn(self, x: Tensor, row: Tensor, position: Tensor, temperature: float, gumbel: Gumbel) -> Tensor:
+        """[n] tokens of a piece."""
+        vocabulary = x.shape[1]
+        noisy = gumbel.at(row, position, vocabulary).add_(x, alpha=1.0 / temperature)
+        for token in self.forbid:
+            if token < vocabulary:
+                noisy[:, token] = -torch.inf
+        if self.top_p < 1.0 or self.top_k:
+            noisy.masked_fill_(~self._nucleus(x, temperature), -torch.inf)
+        return noisy.argmax(1)
 
     def look(
         self, output: Any, temperature: float, gumbel: Gumbel, eligible: Tensor, confidence_of: str

@@ -13,8 +13,9 @@ L positions, A aux states, S = 2r + 1 shifts.
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -31,6 +32,8 @@ _SLOPED, _WHOLE, _COLUMNS = 5, 3, OWN + 1
 _BOUNDS = [*(step for step in STEPS if step not in LEVELS), *LEVELS]
 # Columns of a matrix product, and positions worked on at a time.
 _TILE, _AT_ONCE = 4096, 16384
+# Memory of this thread for batches of a few shapes, some megabytes each.
+_MEMORY, _KEPT = threading.local(), 4
 # Which columns the weights by state are of: confidence, sureness, entropy, log ratio.
 _TOLD = [0, 1, 3, 4]
 
@@ -84,6 +87,7 @@ class Fold:
             of the position itself, to the steps at its thresholds, and what all its positions have in common.
         state: [A,S] and told: [A,7], the weights by state; None with a single state.
         bounds: [1,10], the thresholds of all rows. levels: [1,8], the level of every turn.
+        pace: [1,8] int64, 1 for a turn and 2 for a first, which has half as many members.
         left: the weights of the share of candidates to the left, and of its square.
     """
 
@@ -93,6 +97,7 @@ class Fold:
     told: Tensor | None
     bounds: Tensor
     levels: Tensor
+    pace: Tensor
     left: tuple[float, float]
 
     @classmethod
@@ -122,11 +127,18 @@ class Fold:
             told=told.view(aux, 7).contiguous() if by_state else None,
             bounds=torch.tensor(_BOUNDS, device=device).unsqueeze(0),
             levels=levels,
+            pace=torch.tensor([1, 2] * len(LEVELS), device=device).unsqueeze(0),
             left=(float(left[0]), float(left[1])),
         )
 
     def __call__(self, sight: Sight) -> Tensor:
         """R̂ of every position, [B,L] float32."""
+        # A hundred small operations: what autograd asks of each would be a part of their price.
+        with torch.inference_mode():
+            value = self._values(sight)
+        return value.clone()
+
+    def _values(self, sight: Sight) -> Tensor:
         rows, length = sight.candidates.shape
         # As many rows at a time as stay in the caches of a processor; a row's value does not depend on the others.
         count = max(1, _AT_ONCE // max(length, 1)) if can_look(sight.candidates) else rows
@@ -138,8 +150,17 @@ class Fold:
         return torch.cat([*values, self._value(rest, self._columns(rest))] if rows % count else values)
 
     def _columns(self, sight: Sight) -> _Columns:
+        """Memory for a part of a batch. On a CPU it is kept: to be given new pages would take longer than all else."""
         rows, length = sight.candidates.shape
-        return _Columns(rows, length, len(self.shift) // 2, sight.candidates.device)
+        key = (rows, length, len(self.shift) // 2, sight.candidates.device)
+        if not can_look(sight.candidates):
+            return _Columns(*key)
+        kept: dict[Any, _Columns] = _MEMORY.__dict__
+        if key not in kept:
+            if len(kept) >= _KEPT:
+                kept.clear()
+            kept[key] = _Columns(*key)
+        return kept[key]
 
     def _value(self, sight: Sight, columns: _Columns) -> Tensor:
         candidates, budget = sight.candidates, sight.budget.unsqueeze(1)
@@ -197,8 +218,8 @@ class Fold:
         # What is visible is above all levels.
         unsure = length - above[:, fixed - len(LEVELS) : fixed].sum(2).long()
         steps = (-(-number // budget.clamp(min=1))).clamp(min=1)
-        share = torch.stack([-(-unsure // steps), -(-unsure // (2 * steps))], dim=2)
-        rank = ((number - unsure).unsqueeze(2) + share).flatten(1)
+        unsure = unsure.repeat_interleave(2, 1)
+        rank = number - unsure - (-unsure // (steps * self.pace))
         # Without a member it begins where it ends.
         edge = torch.minimum(ordered.gather(1, (length - rank).clamp_(0, length - 1)), self.levels)
         torch.ge(shown.unsqueeze(1), edge.unsqueeze(2), out=above[:, fixed:])
