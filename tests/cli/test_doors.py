@@ -167,6 +167,16 @@ def test_a_fit_proposes_the_comparison_that_it_was_made_for():
     assert "misfits" not in json.loads(compared.stdout)["notes"]
 
 
+def test_a_policy_among_the_committed_weights_is_entered_into_their_manifest(tmp_path, monkeypatch):
+    monkeypatch.setenv("DPRM_WEIGHTS", str(tmp_path / "weights"))
+    shown = runner.invoke(app, ["fit", TOY, "--calls", "1200", "--select", "40", "--out", "weights/toy.dprm"])
+    assert shown.exit_code == 0, shown.output
+    listed = json.loads(Path("weights/manifest.json").read_text())
+    assert listed["toy.dprm"]["metrics"]["guidance"] == dprm.Policy.load("weights/toy.dprm").guidance > 0
+    assert listed["toy.dprm"]["metrics"]["select_low"] > 0
+    assert weights.checked("toy.dprm", "") == tmp_path / "weights" / "toy.dprm"
+
+
 def test_a_head_takes_a_rule_of_deployment():
     how = ["fit", TOY, "--calls", "300", "--select", "10", "--rule", "shortlist_top_m"]
     shown = runner.invoke(app, how)

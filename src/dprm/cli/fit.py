@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -69,7 +70,8 @@ def fit(
     Algorithm 1; `montecarlo` asks continuations of every prompt and pays for them there, so it is taken only where
     nothing else is. A setting is taken over the host's own order only if its interval, corrected for all that was
     tried, is above 0. An interrupted fit goes on where it was. Beside the policy lie the account of the choice
-    (.account.json) and, of a head, its control (.shuffled.dprm). Look at `test` once, with `dprm compare`.
+    (.account.json) and, of a head, its control (.shuffled.dprm). Look at `test` once, with `dprm compare`. A policy
+    that is written into the folder of the committed weights is entered into its manifest.
     """
     import json
     from dataclasses import asdict
@@ -77,6 +79,7 @@ def fit(
     from dprm.cli.progress import bars
     from dprm.evaluate.learn import fit_and_settle
     from dprm.fit.cost import Cost
+    from dprm.host import weights as committed
     from dprm.host.variants import with_problems
 
     asked: dict[str, Any] = {"difficulty": difficulty, "width": width, "temperature": temperature}
@@ -113,6 +116,11 @@ def fit(
         if settled.shuffled is not None:
             settled.shuffled.save(path.with_suffix(".shuffled.dprm"))
         account.save(path.with_suffix(".account.json"))
+        if path.resolve().parent == committed.folder().resolve():
+            taken = account.taken
+            chosen_by = {} if taken is None else {"select_gain": taken.delta, "select_low": taken.low}
+            spent = {"calls": Cost.of_notes(policy.notes).calls, "guidance": policy.guidance}
+            committed.record(path, " ".join(["dprm", *sys.argv[1:]]), {**spent, **chosen_by})
     if as_json:
         header = {**policy.header, "digest": policy.digest}
         typer.echo(json.dumps({"policy": header, "account": asdict(account)}, indent=2, ensure_ascii=False))
