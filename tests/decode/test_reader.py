@@ -37,3 +37,13 @@ def test_models_may_give_logits_bare_in_a_tuple_or_in_an_output():
         assert torch.equal(
             dprm.decode(lambda tokens, wrap=wrap: wrap(model(tokens)), canvas, mask_id=MASK).tokens, plain
         )
+
+
+def test_where_masked_positions_cannot_be_looked_at_the_same_tokens_are_drawn(monkeypatch):
+    """On an accelerator to know them would be to wait for it."""
+    canvas, how = masked_canvas(3, 12), {"mask_id": MASK, "temperature": 0.9, "top_p": 0.8, "seed": torch.arange(3)}
+    here = dprm.decode(MockDenoiser(), canvas, **how)
+    monkeypatch.setattr(_Noise, "hidden", lambda self: None)
+    there = dprm.decode(MockDenoiser(), canvas, **how)
+    assert torch.equal(here.tokens, there.tokens)
+    assert torch.equal(here.step_map, there.step_map)

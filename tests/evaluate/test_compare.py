@@ -16,6 +16,8 @@ from dprm.evaluate.outcomes import Outcomes, beside
 from dprm.fit import MonteCarlo
 from dprm.host.host import Problems
 from dprm.order import Stats
+from dprm.order.features import names
+from dprm.order.head import Head
 from tests.draws import taught
 from tests.toy_host import ToyHost
 
@@ -226,3 +228,15 @@ def test_problems_that_chose_a_policy_are_no_test():
     assert compare(HOST, problems, arms, split="select").card.count == 20
     with pytest.raises(ValueError, match="seeds is -3: expected at least 0"):
         compare(HOST, problems, arms, seeds=(-3,))
+
+
+def test_a_head_that_does_not_say_what_it_was_compared_on_is_not_ready():
+    weight = torch.randn(len(names(1, 4)), generator=torch.Generator().manual_seed(0))
+    told = Head(weight, support=1000, counts=torch.full((8 * 16,), 1000))
+    policies = {
+        name: dprm.Order(signal="odds", head=head, ready=16).policy()
+        for name, head in (("told", told), ("silent", replace(told, counts=None)))
+    }
+    card = compare(HOST, HOST.problems("test", 20), arms_of(HOST, (), policies)).card
+    assert (card.arms["told"].ready, card.arms["silent"].ready) == (1.0, 0.0)
+    assert card.arms["told"].mean == card.arms["silent"].mean
