@@ -149,7 +149,7 @@ def test_what_cannot_work_is_refused_before_any_work(small, tmp_path):
         ("easy", {}, "law is 'easy': expected one of random, confidence, dprm"),
         ("random", {"problems": 0}, "problems is 0"),
         ("dprm", {"every": 0}, "every is 0"),
-        ("random", {"device": "abacus"}, "device is 'abacus', which this machine does not have"),
+        ("random", {"device": "abacus"}, "device is 'abacus': this machine does not have it"),
         ("random", {"out": tmp_path}, "expected a file for weights"),
         ("dprm", {"out": tmp_path / "w.dprm"}, "expected a file for weights"),
         ("random", {"out": tmp_path / "file" / "w.safetensors"}, "out cannot be written"),
@@ -174,7 +174,7 @@ def test_what_cannot_work_is_refused_before_any_work(small, tmp_path):
         (["puma", "--out", "file/w.safetensors"], "out cannot be written"),
         (["puma", "--device", "abacus"], "this machine does not have"),
         pytest.param(
-            *(["puma", "--device", "cuda"], "this machine does not have"),
+            *(["puma", "--device", "cuda"], "there is no CUDA device here"),
             marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is an accelerator"),
         ),
     ],
