@@ -58,7 +58,7 @@ def test_a_rehearsal_of_post_training(here):
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        (["gpt"], "'gpt': expected one of dmpo, puma, puma_words"),
+        (["gpt"], "'gpt': expected one of dmpo, prism, puma"),
         (["puma"], "weights has no arm random: give its file, or --steps"),
         (["puma", "--weights", "random"], "weights is 'random': expected NAME=FILE"),
         (["puma", "--weights", "easy=w"], "weights has 'easy': expected one of random, confidence, dprm"),
