@@ -7,10 +7,16 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import decoding, importing, reading, selecting
+from benchmarks import decoding, importing, reading, selecting, stepping
 from benchmarks.card import write_card
 
-SUITES = {"reading": reading, "selecting": selecting, "decoding": decoding, "importing": importing}
+SUITES = {
+    "reading": reading,
+    "stepping": stepping,
+    "selecting": selecting,
+    "decoding": decoding,
+    "importing": importing,
+}
 
 
 def main() -> int:
