@@ -7,7 +7,7 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import decoding, importing, reading, selecting, stepping
+from benchmarks import asking, decoding, importing, reading, selecting, stepping
 from benchmarks.card import write_card
 
 SUITES = {
@@ -15,6 +15,7 @@ SUITES = {
     "stepping": stepping,
     "selecting": selecting,
     "decoding": decoding,
+    "asking": asking,
     "importing": importing,
 }
 

@@ -29,7 +29,7 @@ class Host(nn.Module):
         return self.head(self.body(self.token(tokens) + self.place[: tokens.shape[1]]))
 
 
-def measure(repeats: int = 24) -> list[dict[str, object]]:
+def measure(repeats: int = 10) -> list[dict[str, object]]:
     """Seconds of a whole decode under each order, and the ratio to confidence order.
 
     The host's own calls are the same whatever the order, and vary by more than an order costs. So their time is taken

@@ -7,7 +7,7 @@ import time
 from benchmarks.timing import medians
 
 
-def measure(repeats: int = 15) -> list[dict[str, object]]:
+def measure(repeats: int = 5) -> list[dict[str, object]]:
     """Seconds of a fresh interpreter that imports each."""
 
     def run(module):

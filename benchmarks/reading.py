@@ -10,7 +10,7 @@ SIZES = ((64, 126_464), (4096, 64))
 LIMITS = {("bfloat16", 126_464): 1.0}
 
 
-def measure(repeats: int = 20) -> list[dict[str, object]]:
+def measure(repeats: int = 10) -> list[dict[str, object]]:
     """One row a size, type and share of positions that are read."""
     torch.set_num_threads(1)
     rows: list[dict[str, object]] = []

@@ -46,7 +46,7 @@ def over(inputs: Sequence[Input], decide: Callable[..., object], start: int = 0)
     return lambda: decide(*next(turns))
 
 
-def measure(repeats: int = 300) -> list[dict[str, object]]:
+def measure(repeats: int = 100) -> list[dict[str, object]]:
     """One row a size and rule: microseconds, those of the floor, their ratio, the limit on it."""
     torch.set_num_threads(1)
     rows: list[dict[str, object]] = []

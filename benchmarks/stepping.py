@@ -11,7 +11,7 @@ BATCHES = (1, 8)
 LENGTH = 32
 
 
-def measure(repeats: int = 12) -> list[dict[str, object]]:
+def measure(repeats: int = 8) -> list[dict[str, object]]:
     """Half of the positions are masked: a head that reads these, and confidence by a float32 softmax of all."""
     torch.set_num_threads(1)
     rows: list[dict[str, object]] = []

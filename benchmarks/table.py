@@ -1,31 +1,55 @@
-"""The README's cost table, from results/bench.json: `python -m benchmarks.table` (with `--check`: compare only)."""
+"""The tables of costs, from the cards: `python -m benchmarks.table` (with `--check`: compare only).
+
+README.md has the rows of results/bench.json that have a limit, docs/speed.md has all of them, and those of
+results/bench-gpu.json once that card is there.
+"""
 
 import json
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-START, END = "<!-- bench -->", "<!-- /bench -->"
+Row = dict[str, object]
 
 
-def rendered(rows: list[dict[str, object]]) -> str:
-    """The rows that have a limit, as Markdown."""
+def rendered(rows: list[Row]) -> str:
+    """Rows as Markdown."""
     lines = ["| | median | ratio | limit |", "|---|---|---|---|"]
     for row in rows:
-        if row["limit"] is not None:
-            lines.append(f"| {row['what']} | {row['microseconds']:,.0f} µs | {row['ratio']:.2f} | {row['limit']:.2f} |")
+        median = "" if row["microseconds"] is None else f"{row['microseconds']:,.0f} µs"
+        ratio = "" if row["ratio"] is None else f"{row['ratio']:.2f}"
+        limit = "" if row["limit"] is None else f"{row['limit']:.2f}"
+        lines.append(f"| {row['what']} | {median} | {ratio} | {limit} |")
     return "\n".join(lines)
 
 
+def replaced(text: str, name: str, table: str) -> str:
+    """The text with another table between the two marks of this name."""
+    start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+    before, rest = text.split(start)
+    return f"{before}{start}\n{table}\n{end}{rest.split(end)[1]}"
+
+
+def written() -> dict[Path, str]:
+    """The documents as they should be."""
+    card = json.loads((ROOT / "results" / "bench.json").read_text())
+    readme, speed = ROOT / "README.md", ROOT / "docs" / "speed.md"
+    limited = [row for row in card["rows"] if row["limit"] is not None]
+    page = replaced(speed.read_text(), "bench", rendered(card["rows"]))
+    machine = ", ".join(f"{name} {value}" for name, value in card["machine"].items() if value is not None)
+    page = replaced(page, "machine", f"Machine: {machine}.")
+    device = ROOT / "results" / "bench-gpu.json"
+    if device.exists():
+        page = replaced(page, "bench-gpu", rendered(json.loads(device.read_text())["rows"]))
+    return {readme: replaced(readme.read_text(), "bench", rendered(limited)), speed: page}
+
+
 def main() -> int:
-    readme = ROOT / "README.md"
-    text = readme.read_text()
-    before, rest = text.split(START)
-    after = rest.split(END)[1]
-    wanted = f"{before}{START}\n{rendered(json.loads((ROOT / 'results/bench.json').read_text())['rows'])}\n{END}{after}"
+    documents = written()
     if "--check" in sys.argv:
-        return int(wanted != text)
-    readme.write_text(wanted)
+        return int(any(path.read_text() != text for path, text in documents.items()))
+    for path, text in documents.items():
+        path.write_text(text)
     return 0
 
 

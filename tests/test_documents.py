@@ -187,6 +187,18 @@ def test_the_cost_table_is_that_of_the_committed_run():
     assert checked.returncode == 0, "run `python -m benchmarks.table`"
 
 
+def test_the_picture_of_the_speed_is_drawn_from_the_committed_run(tmp_path):
+    script, card = tmp_path / "make_speed.py", ROOT / "results" / "bench.json"
+    script.write_text((ROOT / "docs" / "pictures" / "make_speed.py").read_text())
+    subprocess.run([sys.executable, str(script), str(card)], check=True)
+    assert (tmp_path / "speed.svg").read_text() == (ROOT / "docs" / "pictures" / "speed.svg").read_text()
+
+
+def test_the_page_on_speed_runs():
+    shown = run("docs/speed.md", {})
+    assert (shown["result"].step_map > 0).all()
+
+
 def test_the_picture_is_the_one_its_script_draws(tmp_path):
     drawn = (ROOT / "docs" / "pictures" / "idea.svg").read_text()
     script = tmp_path / "make_idea.py"

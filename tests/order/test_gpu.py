@@ -90,3 +90,35 @@ def test_rows_draw_the_same_numbers_on_both_devices():
     here = Stream(seeds, progress, 64, torch.device("cpu")).log_uniform(200, 1)
     there = Stream(seeds.cuda(), progress.cuda(), 64, torch.device("cuda")).log_uniform(200, 1)
     torch.testing.assert_close(here, there.cpu(), rtol=1e-5, atol=1e-6)
+
+
+def test_reading_by_the_kernel_and_drawing_wait_for_nothing():
+    x, flags = logits(2, 8, 16, 4000).bfloat16().cuda(), candidates(2, 8, 16).cuda()
+    tokens = torch.zeros(8, 16, dtype=torch.int64, device="cuda")
+    for guard in (contextlib.nullcontext, no_sync):  # Kernels are compiled at the first turn.
+        with guard():
+            readings = [dprm.read(x, None, flags, forbid=3), dprm.read(x, tokens, flags, forbid=3)]
+    for there, given in zip(readings, (None, tokens.cpu())):
+        here = dprm.read(x.cpu(), given, flags.cpu(), forbid=3)
+        assert torch.equal(here.tokens, there.tokens.cpu())
+        torch.testing.assert_close(here.confidence, there.confidence.cpu(), atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["table", "head"])
+def test_a_decision_can_be_captured_into_a_graph(name):
+    head = Head(torch.randn(len(names(1, 4)), generator=torch.Generator().manual_seed(0)), support=1000)
+    order = dprm.Order(signal="odds", head=head) if name == "head" else taught(dprm.Order(), 1, share=0.5)
+    x, flags = logits(1, 16, 40, 600).cuda(), candidates(1, 16, 40).cuda()
+
+    def decide():
+        return order.select(dprm.read(x, None, flags), flags, 3, 0.5, seed=1).mask
+
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        wanted = [decide() for _ in range(3)][-1]
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = decide()
+    graph.replay()
+    assert torch.equal(captured, wanted)

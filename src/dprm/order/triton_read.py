@@ -187,7 +187,8 @@ def _put_together(
 
 @functools.lru_cache(maxsize=64)
 def _listed(tokens: tuple[int, ...], device: torch.device) -> Tensor:
-    return torch.tensor(tokens, dtype=torch.int64, device=device)
+    # Filled there: a copy from here would stop the device.
+    return torch.stack([torch.full((), token, dtype=torch.int64, device=device) for token in tokens])
 
 
 def read_once(
@@ -206,6 +207,14 @@ def read_once(
     """
     if x.stride(2) != 1:
         x = x.contiguous()
+    with torch.cuda.device_of(x):
+        return _launched(x, tokens, eligible, forbidden, noise, tile)
+
+
+def _launched(
+    x: Tensor, tokens: Tensor | None, eligible: Tensor | None, forbidden: list[int], noise: Noise | None, tile: int
+) -> tuple[Reading, Tensor]:
+    """`read_once`, on the device of the logits."""
     rows, length, vocabulary = x.shape
     positions, device = rows * length, x.device
     numbers = torch.empty(4, rows, length, device=device)
