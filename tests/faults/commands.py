@@ -6,6 +6,7 @@ times; one thread, so that a fork is whole.
 """
 
 import contextlib
+import ctypes
 import json
 import os
 import resource
@@ -30,12 +31,17 @@ class Commands:
         )
 
     def start(self, arguments: list[str], folder: Path, **request: Any) -> int:
-        """Begin a command in a folder; its output goes to `output.txt` beside it. Returns the process."""
-        output = str(folder.with_name(f"{folder.name}.txt"))
-        line = json.dumps({"arguments": arguments, "folder": str(folder), "output": output, **request})
+        """Begin a command in a folder; its output goes to a file beside that. Returns the process."""
+        self.output = folder.with_name(f"{folder.name}-{os.urandom(4).hex()}.txt")
+        line = json.dumps({"arguments": arguments, "folder": str(folder), "output": str(self.output), **request})
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
         return int(self.process.stdout.readline())
+
+    @property
+    def said(self) -> str:
+        """What the last command has said so far, on both streams."""
+        return self.output.read_text()
 
     def end(self) -> int:
         """Wait for the command: its exit code, or minus the signal that ended it."""
@@ -50,7 +56,7 @@ class Commands:
     def run(self, arguments: list[str], folder: Path, **request: Any) -> tuple[int, str]:
         """A command from begin to end: exit code and what it said."""
         self.start(arguments, folder, **request)
-        return self.end(), folder.with_name(f"{folder.name}.txt").read_text()
+        return self.end(), self.said
 
     def close(self) -> None:
         self.process.stdin.close()
@@ -60,13 +66,11 @@ class Commands:
 def main() -> None:
     import torch
 
-    from dprm.cli import app
-    from dprm.hosts import ENTRIES, Entry
-
     # What commands import when they run.
-    from dprm.cli import progress, train  # noqa: F401, I001
+    from dprm.cli import app, progress, train  # noqa: F401
     from dprm.evaluate import arms, compare, learn, ledger, trainings  # noqa: F401
-    from tests.faults import wishes  # noqa: F401
+    from dprm.hosts import ENTRIES, Entry
+    from tests.faults import wishes
 
     torch.set_num_threads(1)
     ENTRIES["wishes"] = Entry("wishes", "", "", wishes.__name__, "wishes.safetensors", "", wishes.__name__)
@@ -81,6 +85,10 @@ def main() -> None:
         print(os.waitpid(process, 0)[1], flush=True)
 
 
+SELDOM = 1e9
+_EVERY = [0.0]
+
+
 def _save_always() -> None:
     """Pieces, batches and checkpoints are written as often as there are any, so that many kills meet a write."""
     from dprm.fit import run
@@ -92,7 +100,7 @@ def _save_always() -> None:
 
     def often(recipe: Recipe) -> None:
         checked(recipe)
-        object.__setattr__(recipe, "save_every", 0.0)
+        object.__setattr__(recipe, "save_every", _EVERY[0])
 
     Recipe.__post_init__ = often
 
@@ -100,6 +108,7 @@ def _save_always() -> None:
 def _become(request: dict[str, Any]) -> None:
     """In the fork: the folder, the output, and what the request takes away."""
     os.chdir(request["folder"])
+    _EVERY[0] = SELDOM if request.get("seldom") else 0.0
     output = os.open(request["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for stream in (1, 2):
         os.dup2(output, stream)
@@ -109,8 +118,15 @@ def _become(request: dict[str, Any]) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if "largest" in request:  # Bytes a file may have: the disk is full from there on.
         resource.setrlimit(resource.RLIMIT_FSIZE, (request["largest"],) * 2)
-    if "user" in request:  # The superuser may write anywhere.
-        os.setuid(request["user"])
+    if "plain" in request:  # The superuser may write anywhere.
+        _give_up_rights()
+
+
+def _give_up_rights() -> None:
+    """No capabilities: a folder that its owner may not write to is one that the superuser may not either."""
+    header, none = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+    if ctypes.CDLL(None, use_errno=True).capset(header, none):
+        raise OSError(ctypes.get_errno(), "capset")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import typer
 
 from dprm.cli.arguments import writable
 from dprm.cli.failure import clear_errors
+from dprm.cli.terminal import say_json, terminal
 from dprm.host.weights import shipped
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def audit(
             writable(out)
             card = calibrated(studies, seed, out)
         if as_json:
-            typer.echo(json.dumps(card, indent=2, ensure_ascii=False))
+            say_json(json.dumps(card, indent=2, ensure_ascii=False))
         else:
             show_calibration(card)
         if any(world["holds"] is False for world in card["worlds"]):
@@ -67,7 +68,7 @@ def audit(
         verdict, each = judge_cards(cards)
     if as_json:
         shown = {"audited": what, **verdict.facts(), "cards": {name: one.facts() for name, one in each.items()}}
-        typer.echo(json.dumps(shown, indent=2, ensure_ascii=False))
+        say_json(json.dumps(shown, indent=2, ensure_ascii=False))
     else:
         _show(what, cards, verdict, each)
 
@@ -88,10 +89,9 @@ def _cards(what: str, results: Path) -> dict[str, Card]:
 
 
 def _show(what: str, cards: dict[str, Card], verdict: Verdict, each: dict[str, Verdict]) -> None:
-    from rich.console import Console
     from rich.markup import escape
 
-    console = Console(soft_wrap=True, highlight=False)
+    console = terminal(soft_wrap=True, highlight=False)
     for place, (name, one) in enumerate(each.items()):
         card = cards[name]
         if place:

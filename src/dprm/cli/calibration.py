@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy
-from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from dprm.cli.terminal import terminal
 from dprm.evaluate.calibration import (
     GAIN_LIMIT,
     NULL_LIMIT,
@@ -31,7 +31,7 @@ from dprm.theory import Chain, keyed
 def calibrated(studies: int, seed: int, out: Path | None) -> dict[str, Any]:
     """Run every world and write the card: `studies` on each chain, ten times as many of simulated rewards."""
     planned = [(world, 10 * studies) for world in simulated_worlds()] + [(world, studies) for world in chain_worlds()]
-    watched = track(planned, "calibrating", console=Console(stderr=True), transient=True)
+    watched = track(planned, "calibrating", console=terminal(err=True), transient=True)
     outcomes = [run(world, count, seed) for world, count in watched]
     card = report(outcomes, seed, " ".join(["dprm", *sys.argv[1:]]), versions())
     if out is not None:
@@ -78,4 +78,4 @@ def show_calibration(card: dict[str, Any]) -> None:
         limit = f"≥ {world['least']:.0%}" if world["least"] is not None else limit
         holds = {True: "[green]yes[/]", False: "[bold red]NO[/]", None: ""}[world["holds"]]
         table.add_row(world["name"], f"{world['studies']:,}", f"{world['apply']:.1%}", limit, holds)
-    Console().print(table)
+    terminal().print(table)

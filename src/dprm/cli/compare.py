@@ -25,6 +25,7 @@ from dprm.cli.arguments import (
     writable,
 )
 from dprm.cli.failure import clear_errors
+from dprm.cli.terminal import say, say_json, terminal
 from dprm.order.checks import check_one_of
 from dprm.order.rules import RULES
 
@@ -122,7 +123,7 @@ def compare(
             posed, left_out = own_problems(chosen, problems)
             posed, source = posed[:limit], problems.name
             for line in left_out:
-                typer.echo(f"left out: {problems}, {line}", err=True)
+                say(f"left out: {problems}, {line}", err=True)
         arms = arms_of(
             chosen,
             [name.strip() for name in orders.split(",") if name.strip()],
@@ -137,7 +138,7 @@ def compare(
         differing = {name: lines for name, stored in policies.items() if (lines := misfits(stored.notes, chosen))}
         for name, lines in differing.items():
             for line in lines:
-                typer.echo(f"{files[name]}: {line}", err=True)
+                say(f"{files[name]}: {line}", err=True)
         looks = {}
         if source == "test":
             looks = {name: look(files[name], policies[name].digest, posed.digest, command) for name in files}
@@ -158,7 +159,7 @@ def compare(
         if out is not None:
             comparison.save(out)
     if as_json:
-        typer.echo(comparison.card.to_json())
+        say_json(comparison.card.to_json())
     else:
         show(comparison.card)
 
@@ -192,24 +193,26 @@ def _loaded(files: dict[str, Path]) -> tuple[dict[str, Policy], dict[str, Policy
 
 def show(card: Card) -> None:
     """The card as a table."""
+    from rich.markup import escape
     from rich.table import Table
 
-    from dprm.cli.progress import table_console
     from dprm.evaluate.seeds import in_words
 
     extra = [metric.name for metric in card.metrics if metric.name != "reward"]
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("order", overflow="fold", min_width=12)
-    for column in ("reward", "difference", "95 % of it", *extra, "calls", "changed", "ms"):
+    for column in ("reward", "difference", "95 % of it", *map(escape, extra), "calls", "changed", "ms"):
         table.add_column(column, justify="right", no_wrap=True)
     for name, arm in card.arms.items():
-        table.add_row(name, *_numbers(arm, extra), style=_style(arm))
-    console = table_console()
+        table.add_row(escape(name), *_numbers(arm, extra), style=_style(arm))
+    console = terminal()
     seeds = f"seed {card.seeds[0]}" if len(card.seeds) == 1 else f"{len(card.seeds)} decode seeds from {card.seeds[0]}"
     about = f" ({card.variant})" if card.variant else ""
-    console.print(f"{card.host}{about}: {card.count} problems of {card.split}, budget {card.budget}, {seeds}")
+    console.print(
+        f"{card.host}{about}: {card.count} problems of {card.split}, budget {card.budget}, {seeds}", markup=False
+    )
     kind = "paired" if card.paired else "of independent samples"
-    console.print(f"Differences are {kind}, to {card.reference}; ms a problem.\n")
+    console.print(f"Differences are {kind}, to {card.reference}; ms a problem.\n", markup=False)
     console.print(table)
     for entry in card.notes.get("seeds", []):
         console.print(f"\n{in_words(entry, card.reference)}", markup=False, highlight=False)

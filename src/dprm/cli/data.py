@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dprm.cli.failure import clear_errors
+from dprm.cli.terminal import say
 
 
 def data(
@@ -34,12 +35,12 @@ def data(
             source = sets.sources[name]
             with bars() as on_progress:
                 path = source.obtain(on_progress)
-            typer.echo(f"{path}: {source.about}; licence: {source.licence}")
+            say(f"{path}: {source.about}; licence: {source.licence}")
         elif own.is_file():
             path, name = own, own.name.split(".")[0]
         else:
             raise ValueError(f"--from is {own}: there is no such file")
         prepared, lines = sets.prepare(path, cache() / host / name)
         for line in lines:
-            typer.echo(line)
-        typer.echo(f"prepared: {prepared}")
+            say(line)
+        say(f"prepared: {prepared}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dprm.cli.failure import clear_errors
+from dprm.cli.terminal import say_json, terminal
 
 if TYPE_CHECKING:
     from dprm.evaluate.card import Card
@@ -71,7 +72,7 @@ def demo(
         }
         paths[name] = (result.tokens[0].tolist(), result.step_map[0].tolist())
     if as_json:
-        typer.echo(json.dumps({"orders": found, "policy": policy.digest, "rows": rows, "seed": seed}, indent=2))
+        say_json(json.dumps({"orders": found, "policy": policy.digest, "rows": rows, "seed": seed}, indent=2))
         return
     _print(found, paths, chain, rounds)
     if problems:
@@ -83,7 +84,7 @@ def _word_problems(problems: int, seed: int) -> None:
     """The trained word-problem host under five orders, and the first problem on which the learned one parts from it."""
     import dprm
     from dprm.cli.compare import show
-    from dprm.cli.progress import bars, table_console
+    from dprm.cli.progress import bars
     from dprm.cli.replay import replay
     from dprm.decode.counts import Fixed
     from dprm.evaluate.arms import arms_of
@@ -92,7 +93,7 @@ def _word_problems(problems: int, seed: int) -> None:
     from dprm.hosts import load
     from dprm.train.task import successes
 
-    console = table_console()
+    console = terminal()
     console.print(f"\nNow a trained model: word problems of four steps, {WIDTH} positions revealed a step.\n")
     host = load("puma_words").at("4").with_decoding(count=Fixed(WIDTH))
     fitted = dprm.Policy.load(weights.checked("puma_words.dprm", "dprm fit puma_words --out weights/puma_words.dprm"))
@@ -155,9 +156,7 @@ def _in_a_sentence(card: Card) -> str:
 def _print(found: dict[str, dict[str, float]], paths: dict[str, Path], chain: Chain, rounds: int) -> None:
     from rich.table import Table
 
-    from dprm.cli.progress import table_console
-
-    console = table_console()
+    console = terminal()
     console.print("One host, four orders, the same tokens and model calls. Reward 1 for 1111, else 0.\n")
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("order", "reward", "± s.e.", "model calls", "decisions changed", "ms"):

@@ -1,4 +1,4 @@
-"""How a command fails: one clear line on standard error, exit code 2, nothing overwritten."""
+"""How a command fails: one clear line on standard error, exit code 2, nothing overwritten; 130 where it was stopped."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ from contextlib import contextmanager
 
 import typer
 
+from dprm.cli.terminal import say
+
 
 @contextmanager
 def clear_errors(command: str) -> Iterator[None]:
-    """Turn what a person can mend (bad values, missing files) into a message; a bug shows itself."""
+    """Turn what a person can mend (bad values, missing files, a full disk) into a message; a bug shows itself."""
     try:
         yield
+    except KeyboardInterrupt:
+        say(f"dprm {command}: stopped; what is done is kept, and the same command goes on from there", err=True)
+        raise typer.Exit(130) from None
     except (ValueError, OSError) as error:
-        typer.echo(f"dprm {command}: {error}", err=True)
+        say(f"dprm {command}: {error}", err=True)
         raise typer.Exit(2) from None

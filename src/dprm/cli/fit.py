@@ -25,6 +25,7 @@ from dprm.cli.arguments import (
     writable,
 )
 from dprm.cli.failure import clear_errors
+from dprm.cli.terminal import say, say_json
 from dprm.order.checks import check_number, check_one_of
 from dprm.order.rules import RULES
 
@@ -94,7 +95,7 @@ def fit(
         if problems is not None:
             chosen, left_out = with_problems(chosen, problems)
             for line in left_out:
-                typer.echo(f"left out: {problems}, {line}", err=True)
+                say(f"left out: {problems}, {line}", err=True)
         settings: dict[str, Any] = {"phases": phases, "bins": bins, "beta": beta, "baseline": baseline}
         settings["gate"] = None if gate is None else _numbers("gate", gate, 3)
         with bars() as on_progress:
@@ -123,13 +124,13 @@ def fit(
             committed.record(path, " ".join(["dprm", *sys.argv[1:]]), {**spent, **chosen_by})
     if as_json:
         header = {**policy.header, "digest": policy.digest}
-        typer.echo(json.dumps({"policy": header, "account": asdict(account)}, indent=2, ensure_ascii=False))
+        say_json(json.dumps({"policy": header, "account": asdict(account)}, indent=2, ensure_ascii=False))
         return
     for name, fitted in fits.items():
-        typer.echo(f"{name} took {Cost.of_notes(fitted.policy.notes)}")
+        say(f"{name} took {Cost.of_notes(fitted.policy.notes)}")
     for line in account.lines():
-        typer.echo(line)
-    typer.echo(f"{path}: digest {policy.digest[:16]}; try it with `{_compare(host, path, asked)}`")
+        say(line)
+    say(f"{path}: digest {policy.digest[:16]}; try it with `{_compare(host, path, asked)}`")
 
 
 def _compare(host: str, policy: Path, asked: dict[str, Any]) -> str:

@@ -8,6 +8,7 @@ import typer
 
 from dprm.cli.audit import RESULTS
 from dprm.cli.failure import clear_errors
+from dprm.cli.terminal import say_json, terminal
 
 
 def hosts(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
@@ -20,7 +21,6 @@ def hosts(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON o
 
     from rich.table import Table
 
-    from dprm.cli.progress import table_console
     from dprm.evaluate.cards import cards_in
     from dprm.evaluate.verdict import judge_cards
     from dprm.hosts import ENTRIES
@@ -35,14 +35,14 @@ def hosts(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON o
             {**asdict(entry), "present": states[name] == "here", "state": states[name], "verdict": said[name]}
             for name, entry in ENTRIES.items()
         ]
-        typer.echo(json.dumps(listed, indent=2, ensure_ascii=False))
+        say_json(json.dumps(listed, indent=2, ensure_ascii=False))
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("host", "domain", "what is ordered", "weights", "verdict"):
         table.add_column(column)
     for name, entry in ENTRIES.items():
         table.add_row(name, entry.domain, entry.ordered, states[name], said[name] or "no card")
-    console = table_console()
+    console = terminal()
     console.print(table)
     for name, entry in ENTRIES.items():
         if states[name] != "here":

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dprm.cli.terminal import say, say_json, terminal
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -30,22 +32,21 @@ def policy(
     try:
         stored = Policy.load(path)
     except (OSError, ValueError) as error:
-        typer.echo(f"dprm policy: {error}", err=True)
+        say(f"dprm policy: {error}", err=True)
         raise typer.Exit(2) from None
     if as_json:
-        typer.echo(json.dumps({**stored.header, "digest": stored.digest}, indent=2, ensure_ascii=False))
+        say_json(json.dumps({**stored.header, "digest": stored.digest}, indent=2, ensure_ascii=False))
         return
     _print(stored)
 
 
 def _print(stored: Policy) -> None:
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
     from dprm.fit.montecarlo import is_local
 
-    console = Console()
+    console = terminal()
     facts = Table.grid(padding=(0, 2))
     for name, value in {**stored.header, "digest": stored.digest}.items():
         if value not in ({}, None):

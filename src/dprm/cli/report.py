@@ -9,6 +9,7 @@ import typer
 
 from dprm.cli.arguments import writable
 from dprm.cli.failure import clear_errors
+from dprm.cli.terminal import say
 
 
 def report(
@@ -33,7 +34,7 @@ def report(
 
         shown, left_out = read_runs(runs)
         for line in left_out:
-            typer.echo(f"left out: {line}", err=True)
+            say(f"left out: {line}", err=True)
         html = page(shown, visible(title)).encode()
         write_whole(out, html)
-    typer.echo(f"{out}: {len(html):,} bytes, {len(shown)} {'run' if len(shown) == 1 else 'runs'}")
+    say(f"{out}: {len(html):,} bytes, {len(shown)} {'run' if len(shown) == 1 else 'runs'}")

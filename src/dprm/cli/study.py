@@ -10,6 +10,7 @@ import typer
 
 from dprm.cli.arguments import AsJson, Device, Difficulty, Seed, writable
 from dprm.cli.failure import clear_errors
+from dprm.cli.terminal import say, say_json, terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,10 +111,10 @@ def study(
         )
         card.save(path, outcomes)
     if as_json:
-        typer.echo(card.to_json())
+        say_json(card.to_json())
     else:
         show(card)
-        typer.echo(f"Card: {path}")
+        say(f"Card: {path}")
 
 
 def _file(text: str) -> tuple[str, Path]:
@@ -139,9 +140,7 @@ def _whole(text: str | None) -> tuple[int, ...] | None:
 
 def show(card: Study) -> None:
     """The card as tables: results, differences between trainings, the order audit."""
-    from dprm.cli.progress import table_console
-
-    console = table_console()
+    console = terminal()
     posed = f" ({card.variant})" if card.variant else ""
     console.print(f"{card.host}{posed}: {card.count} problems of {card.split}, seed {card.seed}")
     console.print("Steps: " + ", ".join(f"{arm} {facts.get('steps', '–')}" for arm, facts in card.arms.items()) + "\n")

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dprm.cli.terminal import say, say_json, terminal
+
 if TYPE_CHECKING:
     from dprm.theory.statement import Outcome, Statement
 
@@ -36,8 +38,6 @@ def theory(
     import time
     from dataclasses import asdict
 
-    from rich.console import Console
-
     from dprm.theory.statement import statements
 
     chosen = statements(only)
@@ -45,7 +45,7 @@ def theory(
         raise typer.BadParameter(f"no statement has {only!r} in its name", param_hint="--only")
     began = time.perf_counter()
     outcomes: list[tuple[Statement, Outcome]] = []
-    with Console(stderr=True).status("") as status:
+    with terminal(err=True).status("") as status:
         for number, checked in enumerate(chosen, 1):
             status.update(f"{number}/{len(chosen)} {checked.name}")
             outcomes.append((checked, checked.run(seed, quick)))
@@ -66,25 +66,24 @@ def theory(
             for checked, outcome in outcomes
         ]
         report = {"seed": seed, "mode": "quick" if quick else "full", "seconds": round(seconds, 2), "failed": failed}
-        typer.echo(json.dumps(report | {"statements": rows}, indent=2, ensure_ascii=False))
+        say_json(json.dumps(report | {"statements": rows}, indent=2, ensure_ascii=False))
     else:
         _print_table(outcomes, explain=bool(only))
         held = f"{len(outcomes) - len(failed)} of {len(outcomes)} statements hold"
-        typer.echo(f"{held} (seed {seed}, {'quick' if quick else 'full'}, {seconds:.1f} s)")
+        say(f"{held} (seed {seed}, {'quick' if quick else 'full'}, {seconds:.1f} s)")
         if failed:
-            typer.echo("does not hold: " + ", ".join(failed))
+            say("does not hold: " + ", ".join(failed))
     if failed:
         raise typer.Exit(1)
 
 
 def _print_table(outcomes: "list[tuple[Statement, Outcome]]", explain: bool) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console()
+    console = terminal()
     if not console.is_terminal:
-        console = Console(width=100)
+        console = terminal(width=100)
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("statement", no_wrap=True)
     table.add_column("measured", justify="right", no_wrap=True)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from dprm.cli.failure import clear_errors
+from dprm.cli.terminal import say, say_json
 
 
 def train(
@@ -60,6 +61,6 @@ def train(
         if path.resolve().parent == weights.folder().resolve():
             weights.record(path, " ".join(["dprm", *sys.argv[1:]]), scores)
     if as_json:
-        typer.echo(json.dumps({"weights": str(path), **scores}, indent=2))
+        say_json(json.dumps({"weights": str(path), **scores}, indent=2))
     else:
-        typer.echo(f"{path}: " + ", ".join(f"{name} {score:.1%}" for name, score in scores.items()))
+        say(f"{path}: " + ", ".join(f"{name} {score:.1%}" for name, score in scores.items()))

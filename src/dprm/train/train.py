@@ -82,6 +82,9 @@ def train(
         average: Transformer, widths: tuple[int, ...] = (1,), signals: tuple[str, ...] = ("confidence",)
     ) -> dict[str, float]:
         scores = solved(task.wrap(average, device), held_out, widths, signals)
+        if run.step == run.steps and signals == ("confidence",):
+            # The last weights are written once, with all their scores: that file says that the training is over.
+            return scores
         facts = {"host": host.name, "law": law, "recipe": asdict(recipe), "steps": run.step, "scores": scores}
         save_weights(out, average, facts)
         return scores

@@ -25,6 +25,7 @@ from dprm.train import checkpoint
 from dprm.train.masks import MaskLaw
 from dprm.train.objective import Objective, masked_cross_entropy
 from dprm.train.recipe import Recipe, Stopwatch
+from dprm.train.stopping import stopping
 from dprm.train.transformer import Transformer
 
 Evaluation = Callable[[Transformer], dict[str, float]]
@@ -87,6 +88,8 @@ class Training:
             "objective": spec(objective),
         }
         self._forward = torch.compile(model) if recipe.compiled else model
+        # Before the log is looked at: it may be another process's.
+        claim(folder)
         if self.path.is_file():
             self._resume()
         if self.log.is_file():
@@ -95,11 +98,14 @@ class Training:
             write_whole(self.log, "".join(line for line in lines if json.loads(line)["step"] <= self.step).encode())
 
     def run(self, until: int | None = None) -> dict[str, float]:
-        """Train to the end, or until step `until`, and return the last evaluation."""
-        claim(self.folder)
+        """Train to the end, or until step `until`, and return the last evaluation.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C, or a polite request to end; the step is finished and saved first.
+        """
         watch, recipe = Stopwatch(self.recipe, self._spent, self.device), self.recipe
         saved = time.monotonic()
-        with Progress(self.title) as progress:
+        with Progress(self.title) as progress, stopping() as stopped:
             while not any(end is not None and self.step >= end for end in (self.steps, until)):
                 if self.steps is None and (steps := watch.steps(self.step)) is not None:
                     self.steps = steps
@@ -120,9 +126,11 @@ class Training:
                     numbers = (f"{name} {value:.4g}" for name, value in self._scores.items())
                     progress.say(f"step {self.step}: {'  '.join(numbers)}")
                 self._spent = watch.seconds()
-                if last or time.monotonic() - saved > recipe.save_every:
+                if last or stopped() or time.monotonic() - saved > recipe.save_every:
                     self.save()
                     saved = time.monotonic()
+                if stopped() and not last:
+                    raise KeyboardInterrupt
         return self._scores
 
     def _update(self) -> tuple[Tensor, Tensor]:
