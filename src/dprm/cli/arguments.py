@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from dprm.host.engine import Engine, Load
     from dprm.host.host import Host
 
 HostName = Annotated[
@@ -31,6 +32,13 @@ Device = Annotated[str, typer.Option(help="Where the model runs: cpu, cuda.")]
 Compiled = Annotated[
     bool, typer.Option("--compile", help="Compile the model: three times as fast on a GPU, after half a minute.")
 ]
+EngineName = Annotated[
+    str, typer.Option("--engine", help="Where work is done: serial, in this process, or ray, by workers.")
+]
+Workers = Annotated[int, typer.Option(min=1, help="With --engine ray: workers, each with a model of its own.")]
+Address = Annotated[
+    str | None, typer.Option(help="With --engine ray: of a running cluster, or auto; default one of its own here.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
@@ -48,6 +56,28 @@ def writable(out: Path | None) -> None:
         raise ValueError(f"--out is {out}: it cannot be written there ({error.strerror})") from None
     if not os.access(out.parent, os.W_OK) or (out.exists() and not os.access(out, os.W_OK)):
         raise ValueError(f"--out is {out}: it cannot be written there")
+
+
+def chosen_engine(name: str, workers: int, address: str | None, device: str, load: Load | None = None) -> Engine:
+    """The engine that a command was asked for; of Ray a worker asks for one GPU where the model runs on one.
+
+    Args:
+        load: makes the host, where that is not the business of the command's library call.
+    """
+    from dprm.host.engine import Serial
+
+    if name not in ("serial", "ray"):
+        raise ValueError(f"--engine is {name!r}: expected serial or ray")
+    if name == "serial":
+        if workers > 1 or address is not None:
+            raise ValueError(f"--{'address' if address else 'workers'} is for --engine ray")
+        return Serial()
+    try:
+        from dprm.contrib.ray import Ray
+    except ImportError as error:
+        raise ValueError(f'{error}: install it with `pip install "dprm[ray]"`') from None
+    engine = Ray(workers, address, gpus=1.0 if device.startswith("cuda") else 0.0)
+    return engine if load is None else engine.of(load)
 
 
 def chosen_host(

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dprm.cli.arguments import (
+    Address,
     AsJson,
     Compiled,
     Device,
     Difficulty,
+    EngineName,
     HostName,
     PreferenceText,
     Reward,
@@ -21,6 +23,8 @@ from dprm.cli.arguments import (
     Temperature,
     Weights,
     Width,
+    Workers,
+    chosen_engine,
     chosen_host,
     writable,
 )
@@ -30,6 +34,8 @@ from dprm.order.checks import check_one_of
 from dprm.order.rules import RULES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dprm.evaluate.card import Arm, Card
     from dprm.host.host import Host
     from dprm.order.policy import Policy
@@ -76,6 +82,9 @@ def compare(
     rows: Rows = 64,
     device: Device = "cpu",
     compiled: Compiled = False,
+    engine: EngineName = "serial",
+    workers: Workers = 1,
+    address: Address = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare **orders** on one host: the same problems, budget and random streams; intervals; model calls.
@@ -84,6 +93,8 @@ def compare(
     unless you ask for `test`; how often a policy was looked at there is written beside it. For example
     `dprm compare dmpo --split test --limit 256 --width 2 --policy runs/dmpo.dprm --ablate --out dmpo.json`.
     """
+    from functools import partial
+
     from dprm.cli.progress import bars
     from dprm.evaluate.arms import arms_of
     from dprm.evaluate.compare import compare as run
@@ -100,7 +111,10 @@ def compare(
             check_one_of("--rule", rule, RULES)
             if not policy:
                 raise ValueError("--rule says how policies select: give --policy as well")
-        chosen = chosen_host(
+        if verifier is not None and not search:
+            raise ValueError("--verifier judges the branches of a search: give --search as well")
+        plain = partial(
+            chosen_host,
             host,
             device=device,
             compiled=compiled,
@@ -111,10 +125,9 @@ def compare(
             preference=preference,
             reward=reward,
         )
-        if search:
-            chosen = searching(chosen, search, verifier)
-        elif verifier is not None:
-            raise ValueError("--verifier judges the branches of a search: give --search as well")
+        load = partial(searching, plain, search, verifier)
+        chosen = load()
+        on = chosen_engine(engine, workers, address, device, load)
         files = named(policy or [], chosen.name)
         policies, shuffled = _loaded(files)
         if problems is None:
@@ -152,6 +165,7 @@ def compare(
                 seeds=range(seed, seed + seeds),
                 rows=rows,
                 folder=work / f"compare-{chosen.name}",
+                on=on,
                 command=command,
                 notes=notes,
                 on_batch=lambda arm, done: on_progress(arm, done, seeds * len(posed)),
@@ -164,13 +178,15 @@ def compare(
         show(comparison.card)
 
 
-def searching(host: Host, width: int, verifier: str | None) -> Host:
-    """The host with a search around it."""
+def searching(load: Callable[[], Host], width: int, verifier: str | None) -> Host:
+    """The host, with a search around it where one is asked for."""
     from dprm.host.finding import attribute
     from dprm.search import ByFunction, Schedule, searched
 
+    if not width:
+        return load()
     verifies = None if verifier is None else ByFunction(attribute(verifier))
-    return searched(host, Schedule(width, max(1, width // 4)), verifies)
+    return searched(load(), Schedule(width, max(1, width // 4)), verifies)
 
 
 def named(paths: list[Path], host: str) -> dict[str, Path]:

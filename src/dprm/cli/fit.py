@@ -9,10 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from dprm.cli.arguments import (
+    Address,
     AsJson,
     Compiled,
     Device,
     Difficulty,
+    EngineName,
     HostName,
     PreferenceText,
     Reward,
@@ -21,6 +23,8 @@ from dprm.cli.arguments import (
     Temperature,
     Weights,
     Width,
+    Workers,
+    chosen_engine,
     chosen_host,
     writable,
 )
@@ -62,6 +66,9 @@ def fit(
     rows: Rows = 64,
     device: Device = "cpu",
     compiled: Compiled = False,
+    engine: EngineName = "serial",
+    workers: Workers = 1,
+    address: Address = None,
     as_json: AsJson = False,
 ) -> None:
     """Learn a **policy** on the fit split and choose its guidance on the select split, 0 included.
@@ -76,6 +83,7 @@ def fit(
     """
     import json
     from dataclasses import asdict
+    from functools import partial
 
     from dprm.cli.progress import bars
     from dprm.evaluate.learn import fit_and_settle
@@ -89,7 +97,9 @@ def fit(
         writable(out)
         if rule is not None:
             check_one_of("--rule", rule, RULES)
-        chosen = chosen_host(host, device=device, compiled=compiled, **asked)
+        load = partial(chosen_host, host, device=device, compiled=compiled, **asked)
+        chosen = load()
+        on = chosen_engine(engine, workers, address, device, load)
         path = out or Path("runs") / f"{chosen.name}.dprm"
         path.parent.mkdir(parents=True, exist_ok=True)
         if problems is not None:
@@ -107,6 +117,7 @@ def fit(
                 seed=seed,
                 rows=rows,
                 folder=path.with_name(f"{path.stem}.fit"),
+                on=on,
                 guidances=None if guidance is None else _numbers("guidance", guidance),
                 rule=rule or "top_m",
                 on_progress=on_progress,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dprm.cli.arguments import AsJson, Device, Difficulty, Seed, writable
+from dprm.cli.arguments import Address, AsJson, Device, Difficulty, EngineName, Seed, Workers, chosen_engine, writable
 from dprm.cli.failure import clear_errors
 from dprm.cli.terminal import say, say_json, terminal
 
@@ -63,6 +63,9 @@ def study(
     out: Annotated[Path | None, typer.Option(help="The card; default runs/study-HOST.json.")] = None,
     work: Annotated[Path | None, typer.Option(help="Keeps what is done; default runs/study-HOST.")] = None,
     tiny: Annotated[bool, typer.Option("--tiny", help="A rehearsal: small models, few steps, few problems.")] = False,
+    engine: EngineName = "serial",
+    workers: Workers = 1,
+    address: Address = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare **trainings** of one host on the same problems, and write a card with its outcomes beside it.
@@ -107,6 +110,7 @@ def study(
             rows=rows,
             device=device,
             folder=folder,
+            on=chosen_engine(engine, workers, address, device),
             command=" ".join(["dprm", *sys.argv[1:]]),
         )
         card.save(path, outcomes)

@@ -20,6 +20,7 @@ from dprm.evaluate.outcomes import Outcomes
 from dprm.evaluate.replays import partings, replays
 from dprm.evaluate.verdict import CHOOSING
 from dprm.host.decoded import decoded
+from dprm.host.engine import Engine
 from dprm.host.host import Host, Problems
 from dprm.host.identity import model_word
 from dprm.host.rollout import Rollout
@@ -53,6 +54,7 @@ def compare(
     rows: int = 64,
     resamples: int = 5000,
     folder: Path | None = None,
+    on: Engine | None = None,
     command: str = "",
     notes: Mapping[str, Any] | None = None,
     on_batch: Callable[[str, int], None] | None = None,
@@ -65,6 +67,7 @@ def compare(
         seeds: of decoding; each answers all problems once. The first is also that of the intervals.
         rows: problems decoded together; changes the time, not the result.
         folder: where finished batches are kept; None keeps none.
+        on: the engine that does the work; None: this process.
         on_batch: called with (arm, answers done, all seeds together).
     """
     if not arms or not seeds:
@@ -83,7 +86,7 @@ def compare(
             if on_batch is not None:
                 on_batch(name, before + done)
 
-        answers = decoded(host, problems, ways, seed=seed, rows=rows, folder=folder, on_batch=on_part)
+        answers = decoded(host, problems, ways, seed=seed, rows=rows, folder=folder, on=on, on_batch=on_part)
         for name, rollout in answers.items():
             rollouts[name].append(rollout)
     control = rollouts[reference]

@@ -19,6 +19,7 @@ from dprm.evaluate.card import Card
 from dprm.evaluate.compare import compare
 from dprm.evaluate.protocol import Account, Settled, settle
 from dprm.fit.estimators import Fitted, estimator, fit
+from dprm.host.engine import Engine
 from dprm.host.host import Host
 from dprm.order.policy import Policy
 
@@ -52,6 +53,7 @@ def learn(
     seed: int = 0,
     rows: int = 64,
     folder: Path | str | None = None,
+    on: Engine | None = None,
     on_progress: Progress | None = None,
     **settings: Any,
 ) -> Learned:
@@ -63,13 +65,23 @@ def learn(
         select: problems that choose. test: problems to look at once, in the end; None: the card is of select.
         rows: canvases decoded together; changes the time, not the result.
         folder: keeps what is done, and gets `policy.dprm`, `shuffled.dprm`, `account.json` and `card.json`.
+        on: the engine that does the work, such as `dprm.contrib.ray.Ray`; None: this process.
         on_progress: called with (what is being done, how far, of how much).
         settings: of the estimators, such as phases, bins, beta, rounds.
     """
     home = None if folder is None else Path(folder)
     names = [estimator] if isinstance(estimator, str) else list(estimator)
     fits, settled = fit_and_settle(
-        host, names, calls, select=select, seed=seed, rows=rows, folder=home, on_progress=on_progress, settings=settings
+        host,
+        names,
+        calls,
+        select=select,
+        seed=seed,
+        rows=rows,
+        folder=home,
+        on=on,
+        on_progress=on_progress,
+        settings=settings,
     )
     split, count = ("select", select) if test is None else ("test", test)
     policies = {"dprm": settled.policy}
@@ -83,6 +95,7 @@ def learn(
         seeds=(seed,),
         rows=rows,
         folder=None if home is None else home / "compare",
+        on=on,
         on_batch=None if on_progress is None else lambda name, done: on_progress(name, done, count),
     )
     if home is not None:
@@ -107,6 +120,7 @@ def fit_and_settle(
     seed: int = 0,
     rows: int = 64,
     folder: Path | None = None,
+    on: Engine | None = None,
     guidances: tuple[float, ...] | None = None,
     rule: str = "top_m",
     on_progress: Progress | None = None,
@@ -127,6 +141,7 @@ def fit_and_settle(
             seed=seed,
             rows=rows,
             folder=None if folder is None else folder / "pieces",
+            on=on,
             on_progress=None if on_progress is None else partial(_fit_progress, on_progress, name, calls),
         )
     strengths = {name: guidances or each.strengths(fits[name].policy) for name, each in estimators.items()}
@@ -140,6 +155,7 @@ def fit_and_settle(
         rows=rows,
         seed=seed,
         folder=None if folder is None else folder / "select",
+        on=on,
         on_batch=None if on_progress is None else lambda name, done: on_progress(name, done, len(problems)),
     )
     return fits, settled

@@ -23,6 +23,7 @@ from dprm.fit.estimators import Fitted
 from dprm.fit.montecarlo import MonteCarlo, is_local
 from dprm.fit.tracking import DELTA
 from dprm.host.decoded import decoded
+from dprm.host.engine import Engine
 from dprm.host.host import Host, Problems
 from dprm.host.rollout import Decode, Way
 from dprm.order.files import write_whole
@@ -128,6 +129,7 @@ def settle(
     rows: int = 64,
     seed: int = 0,
     folder: Path | None = None,
+    on: Engine | None = None,
     on_batch: Callable[[str, int], None] | None = None,
 ) -> Settled:
     """Choose among fitted policies.
@@ -135,7 +137,7 @@ def settle(
     Args:
         problems: the select split. fits: by name. strengths: guidances, above 0, to try of each.
         rule: how deployed policies select.
-        folder: keeps finished batches, as in `decoded`.
+        folder, on: as in `decoded`.
     """
     for name, fitted in fits.items():
         if bool((known := torch.isin(problems.groups.cpu(), fitted.groups)).any()):
@@ -155,7 +157,7 @@ def settle(
 
     def answered(ways: Mapping[str, Way]) -> dict[str, tuple[Tensor, Tensor]]:
         """Rewards and calls of every way."""
-        rollouts = decoded(host, problems, ways, seed=seed, rows=rows, folder=folder, on_batch=on_batch)
+        rollouts = decoded(host, problems, ways, seed=seed, rows=rows, folder=folder, on=on, on_batch=on_batch)
         return {name: (host.reward(rollout.scores), rollout.nfe) for name, rollout in rollouts.items()}
 
     answers = answered(ways)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from dprm.evaluate.outcomes import Outcomes
 from dprm.evaluate.study import EMPTY, LEARNED, Condition, Study, judged_again
 from dprm.host.decoded import decoded
 from dprm.host.device import checked_device
+from dprm.host.engine import Engine, Serial
 from dprm.host.host import Host, Problems
 from dprm.host.progress import Progress
 from dprm.host.rollout import Decode, Rollout
@@ -48,6 +50,7 @@ def study(
     resamples: int = 5000,
     device: torch.device | str = "cpu",
     folder: Path,
+    on: Engine | None = None,
     command: str = "",
 ) -> tuple[Study, Outcomes]:
     """Train what has no weights, decode the same problems after every training, and judge.
@@ -56,6 +59,7 @@ def study(
         name: of the host. task, trainings: its own. weights: given ones, by arm.
         limit: how many problems. seeds: decode seeds, `seed` first. rows: canvases decoded together.
         folder: keeps trainings and finished batches: a study that is killed goes on where it was.
+        on: the engine that decodes; None: this process, which also trains.
     """
     device = checked_device(device)
     check_orders(trainings.orders)
@@ -65,7 +69,9 @@ def study(
     poser = at(task.wrap(Transformer(task.shaped(32, 1)).to(device), device), difficulty)
     problems, parts = in_parts(poser.problems(split, limit, seed), trainings)
     arms = trainings.trained(name, task, weights, folder, seed, device)
-    hosts = {arm: at(task.load(trained.path, device), difficulty) for arm, trained in arms.items()}
+    loads = {arm: partial(loaded, task, trained.path.resolve(), device, difficulty) for arm, trained in arms.items()}
+    hosts = {arm: load() for arm, load in loads.items()}
+    engines = {arm: (on or Serial()).of(load) for arm, load in loads.items()}
     card = Study(
         host=name,
         variant=difficulty or "",
@@ -84,7 +90,7 @@ def study(
         command=command,
         notes={"temperature": trainings.temperature, "usual": poser.decoding.signal.name},
     )
-    return decoded_study(card, hosts, arms, trainings, problems, rows, folder)
+    return decoded_study(card, hosts, arms, trainings, problems, rows, folder, engines)
 
 
 def decoded_study(
@@ -95,11 +101,13 @@ def decoded_study(
     problems: Problems,
     rows: int,
     folder: Path,
+    engines: Mapping[str, Engine] | None = None,
 ) -> tuple[Study, Outcomes]:
     """The card with everything that decoding gives.
 
     Args:
         card: without results. hosts, arms: by training. problems: by part, as `in_parts` gives them.
+        engines: by training, what decodes; None: this process.
     """
     asked = problems.copies(card.samples) if card.samples > 1 else problems
     scores: dict[str, Tensor] = {}
@@ -119,7 +127,7 @@ def decoded_study(
                 audited = {}
                 for order, way in ways.items():
                     condition = Condition(arm, order, width)
-                    how: dict[str, Any] = {"rows": rows, "folder": own}
+                    how: dict[str, Any] = {"rows": rows, "folder": own, "on": (engines or {}).get(arm)}
                     runs = [decoded(wide, asked, {order: way}, seed=each, **how)[order] for each in card.seeds]
                     solved = torch.stack([successes(host, run.scores).view(-1, card.samples) for run in runs])
                     reward = torch.stack([host.reward(run.scores).view(-1, card.samples) for run in runs])
@@ -186,6 +194,11 @@ def in_parts(problems: Problems, trainings: Trainings) -> tuple[Problems, dict[s
         if len(rows) != rows[-1] + 1 - rows[0]:
             raise ValueError(f"part {part!r} is not made of parts that stand beside each other")
     return problems[torch.tensor(order)], parts
+
+
+def loaded(task: Task, path: Path, device: torch.device, difficulty: str | None) -> Host:
+    """The host of a training."""
+    return at(task.load(path, device), difficulty)
 
 
 def at(host: Host, difficulty: str | None) -> Host:

@@ -17,6 +17,7 @@ from dprm.fit.montecarlo import MONTE_CARLO, MonteCarlo
 from dprm.fit.onpolicy import OnPolicy
 from dprm.fit.purpose import purpose
 from dprm.fit.run import Run
+from dprm.host.engine import Engine, Serial
 from dprm.host.host import Host
 from dprm.order.policy import Policy
 
@@ -83,6 +84,7 @@ def fit(
     seed: int = 0,
     rows: int = 512,
     folder: Path | None = None,
+    on: Engine | None = None,
     on_progress: Callable[[int, str], None] | None = None,
 ) -> Fitted:
     """Learn a policy on the fit split.
@@ -93,9 +95,10 @@ def fit(
         host: with the decoding and the preference that are learned for.
         calls: model calls that the fit may take, about. rows: canvases decoded together.
         folder: keeps what is done: a fit that was killed goes on there. Estimators may share it.
+        on: the engine that does the work; None: this process.
         on_progress: called with (model calls so far, what is being done).
     """
-    run = Run(host, calls, folder, seed, rows, on_progress)
+    run = Run(host, calls, folder, seed, rows, on_progress, on or Serial())
     policy = estimator.learn(run)
     notes = {
         **purpose(host),

@@ -8,7 +8,7 @@ run again, finds what it has already, and ends in the same bits. Estimators that
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,9 +16,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from dprm.decode.loop import Model, Result
 from dprm.fit.branches import Branches
 from dprm.fit.branching import Branching
 from dprm.fit.cost import Cost
+from dprm.host.engine import Engine, Serial, Work
 from dprm.host.host import Host, Problems
 from dprm.host.identity import host_word, word
 from dprm.host.rollout import Decode
@@ -35,6 +37,7 @@ _SAVED_EVERY = 5.0
 _PROBED, _MOST = 8, 32_768
 
 Columns = dict[str, Tensor]
+Piece = tuple[Columns, Cost]
 
 
 @dataclass
@@ -48,6 +51,7 @@ class Run:
         rows: canvases decoded together; changes the time, not the result.
         shuffled: the control that an estimator leaves: what it learns of the same numbers without their meaning.
         on_progress: called with (calls so far, what is being done).
+        on: the engine that does the work; changes the time, not the result.
     """
 
     host: Host
@@ -56,6 +60,7 @@ class Run:
     seed: int = 0
     rows: int = 512
     on_progress: Callable[[int, str], None] | None = None
+    on: Engine = field(default_factory=Serial)
     cost: Cost = field(default_factory=Cost)
     shuffled: Policy | None = None
     _taken: int = 0
@@ -65,7 +70,6 @@ class Run:
         check_count("seed", self.seed, 0)
         if self.folder is not None:
             claim(self.folder)
-        self.model = self.host.model()
         self._owner = host_word(self.host)
         self.reserve(_PROBED)
 
@@ -102,56 +106,30 @@ class Run:
 
     def rewards(self, order: Order, problems: Problems) -> Tensor:
         """[N] float64, the terminal rewards of all problems under an order."""
-
-        def answers(first: int) -> Iterator[tuple[int, Columns, Cost]]:
-            for start in range(first, len(problems), self.rows):
-                batch = problems[start : start + self.rows]
-                result = Decode(order).result(self.host, batch, self.seed, self.model)
-                scores = self.host.scores(batch, result.tokens.cpu())
-                spent = Cost(rollouts=len(batch), calls=int(result.row_nfe.sum()))
-                yield start + len(batch), {"scores": scores}, spent
-
-        scores = self._kept("trial", word(order.policy().digest, problems.key), len(problems), answers)["scores"]
+        identity = word(order.policy().digest, problems.key)
+        scores = self._kept("trial", identity, problems, self.rows, _Trial(order, self.seed))["scores"]
         return self.host.reward(scores)
 
     def branches(self, order: Order, problems: Problems, branching: Branching, turn: int = 0) -> Branches:
         """Branches from the decodings of all problems under an order, with the random numbers of a turn."""
         together = max(1, self.rows // (branching.states * branching.alternatives))
-
-        def collected(first: int) -> Iterator[tuple[int, Columns, Cost]]:
-            for start in range(first, len(problems), together):
-                batch = problems[start : start + together]
-                seed = mix(self.seed, turn)
-                branches, spent = branching.collect(self.host, batch, order, self.model, seed, self.rows)
-                yield start + len(batch), branches.tensors(), spent
-
         identity = word(order.policy().digest, problems.key, branching, turn)
-        return Branches.from_tensors(self._kept("branches", identity, len(problems), collected))
+        work = _Branch(order, branching, mix(self.seed, turn), self.rows)
+        return Branches.from_tensors(self._kept("branches", identity, problems, together, work))
 
     def trajectories(self, order: Order, problems: Problems, turn: int, temperature: float | None = None) -> Columns:
         """Decodings under an order that explores: row [n] and cell [n] of every decision, scores [N,J]."""
         way = Decode(order, temperature)
-
-        def decoded(first: int) -> Iterator[tuple[int, Columns, Cost]]:
-            for start in range(first, len(problems), self.rows):
-                batch = problems[start : start + self.rows]
-                result = way.result(self.host, batch, mix(self.seed, turn), self.model)
-                row, cell = result.trace.events()
-                scores = self.host.scores(batch, result.tokens.cpu())
-                spent = Cost(rollouts=len(batch), calls=int(result.row_nfe.sum()))
-                yield start + len(batch), {"row": row.cpu() + start, "cell": cell.cpu(), "scores": scores}, spent
-
-        return self._kept("trajectories", word(way.spec(), problems.key, turn), len(problems), decoded)
+        identity = word(way.spec(), problems.key, turn)
+        return self._kept("trajectories", identity, problems, self.rows, _Explore(way, mix(self.seed, turn)))
 
     # ---- keeping ----------------------------------------------------------------------------------------------------
 
-    def _kept(
-        self, kind: str, identity: str, count: int, work: Callable[[int], Iterator[tuple[int, Columns, Cost]]]
-    ) -> Columns:
-        """The columns of `count` problems, from the file that has them or by doing what is left.
+    def _kept(self, kind: str, identity: str, problems: Problems, rows: int, work: Work[Piece]) -> Columns:
+        """The columns of all problems, from the file that has them or by doing what is left.
 
         Args:
-            work: from the number of problems done: (problems done, columns of the piece, its cost), piece after piece.
+            rows: problems of a piece. work: what is done with them; a column "row" counts from the first of the piece.
         """
         file = None if self.folder is None else self.folder / f"{kind}-{word(self._owner, identity, self.seed)}.piece"
         done, parts, cost = 0, list[Columns](), Cost()
@@ -161,22 +139,72 @@ class Run:
         before, saved = self.cost, time.monotonic()
         self.cost = before + cost
         self._show(kind)
-        if done < count:
-            for reached, piece, spent in work(done):
-                done = reached
-                parts.append(piece)
-                cost += spent
-                self.cost = before + cost
-                if file is not None and (done >= count or time.monotonic() - saved > _SAVED_EVERY):
-                    parts = [_joined(parts)]
-                    write_tensors(file, parts[0], {"kind": _KIND, "done": done, "cost": cost.notes()})
-                    saved = time.monotonic()
-                self._show(kind)
+        starts = range(done, len(problems), rows)
+        pieces = ((work, problems[start : start + rows]) for start in starts)
+        for start, (piece, spent) in zip(starts, self.on.each(self.host, pieces), strict=True):
+            if "row" in piece:
+                piece = {**piece, "row": piece["row"] + start}
+            done = min(start + rows, len(problems))
+            parts.append(piece)
+            cost += spent
+            self.cost = before + cost
+            if file is not None and (done == len(problems) or time.monotonic() - saved > _SAVED_EVERY):
+                parts = [_joined(parts)]
+                write_tensors(file, parts[0], {"kind": _KIND, "done": done, "cost": cost.notes()})
+                saved = time.monotonic()
+            self._show(kind)
         return _joined(parts)
 
     def _show(self, kind: str) -> None:
         if self.on_progress is not None:
             self.on_progress(self.cost.calls, kind)
+
+
+# ---- the work: pure, and small enough to be sent ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """Decode under an order: scores."""
+
+    order: Order
+    seed: int
+
+    def __call__(self, host: Host, model: Model, problems: Problems) -> Piece:
+        result = Decode(self.order).result(host, problems, self.seed, model)
+        return {"scores": host.scores(problems, result.tokens.cpu())}, _decoding_cost(problems, result)
+
+
+@dataclass(frozen=True)
+class _Branch:
+    """Decode under an order, and branch."""
+
+    order: Order
+    branching: Branching
+    seed: int
+    rows: int
+
+    def __call__(self, host: Host, model: Model, problems: Problems) -> Piece:
+        branches, spent = self.branching.collect(host, problems, self.order, model, self.seed, self.rows)
+        return branches.tensors(), spent
+
+
+@dataclass(frozen=True)
+class _Explore:
+    """Decode in a way that explores: every decision, and scores."""
+
+    way: Decode
+    seed: int
+
+    def __call__(self, host: Host, model: Model, problems: Problems) -> Piece:
+        result = self.way.result(host, problems, self.seed, model)
+        row, cell = result.trace.events()
+        scores = host.scores(problems, result.tokens.cpu())
+        return {"row": row.cpu(), "cell": cell.cpu(), "scores": scores}, _decoding_cost(problems, result)
+
+
+def _decoding_cost(problems: Problems, result: Result) -> Cost:
+    return Cost(rollouts=len(problems), calls=int(result.row_nfe.sum()))
 
 
 def _joined(parts: list[Columns]) -> Columns:

@@ -1,7 +1,7 @@
 """Decode problems in several ways, and nothing else: finished batches are kept, judged answers are returned.
 
 What is kept belongs to a host, to problems, to a way and to a seed; change anything that could change an answer and it
-is decoded anew. Rows a batch and device may change.
+is decoded anew. Rows a batch, device and the engine that does the work may change.
 """
 
 from __future__ import annotations
@@ -9,8 +9,11 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from dprm.decode.loop import Model
+from dprm.host.engine import Engine, Serial
 from dprm.host.host import Host, Problems
 from dprm.host.identity import host_word, word
 from dprm.host.rollout import Rollout, Way
@@ -29,12 +32,14 @@ def decoded(
     seed: int = 0,
     rows: int = 64,
     folder: Path | None = None,
+    on: Engine | None = None,
     on_batch: Callable[[str, int], None] | None = None,
 ) -> dict[str, Rollout]:
     """The answers to all problems, in every way.
 
     Args:
         rows: problems decoded together. folder: where finished batches are kept; None keeps none.
+        on: the engine that does the work; None: this process. All batches of all ways are given to it at once.
         on_batch: called with (name of the way, problems done).
     """
     if not len(problems):
@@ -43,41 +48,60 @@ def decoded(
     if folder is not None:
         claim(folder)
     owner = None if folder is None else word(host_word(host), host.preference, problems.key)
-    rollouts = {}
+    underway = {}
     for name, way in ways.items():
-        plain = re.sub(r"[^\w ,.=@-]", "_", name)
         identity = word(owner, way.spec(), seed)
+        plain = re.sub(r"[^\w ,.=@-]", "_", name)
         file = None if folder is None else folder / f"{plain}-{identity}.rollout"
-        rollouts[name] = _answered(host, problems, way, seed, rows, file, identity, name, on_batch)
-    return rollouts
-
-
-def _answered(
-    host: Host,
-    problems: Problems,
-    way: Way,
-    seed: int,
-    rows: int,
-    file: Path | None,
-    identity: str,
-    name: str,
-    on_batch: Callable[[str, int], None] | None,
-) -> Rollout:
-    parts = [] if file is None else _read(file, identity)
-    done = sum(map(len, parts))
-    saved = time.monotonic()
-    model = host.model()
-    while done < len(problems):
-        batch = problems[done : done + rows]
-        parts.append(way.answer(host, batch, seed, model))
-        done += len(batch)
-        if file is not None and (done == len(problems) or time.monotonic() - saved > _SAVED_EVERY):
-            parts = [Rollout.joined(parts)]
-            write_tensors(file, parts[0].tensors(), {"kind": _KIND, "of": identity})
-            saved = time.monotonic()
+        underway[name] = _Underway(name, identity, file, len(problems))
+    left = [(each, start) for each in underway.values() for start in range(each.done, len(problems), rows)]
+    works = {name: _Answer(way, seed) for name, way in ways.items()}
+    pieces = ((works[each.name], problems[start : start + rows]) for each, start in left)
+    for (each, _), rollout in zip(left, (on or Serial()).each(host, pieces), strict=True):
+        each.add(rollout)
         if on_batch is not None:
-            on_batch(name, done)
-    return Rollout.joined(parts)
+            on_batch(each.name, each.done)
+    return {name: Rollout.joined(each.parts) for name, each in underway.items()}
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """A piece of work: answer some problems."""
+
+    way: Way
+    seed: int
+
+    def __call__(self, host: Host, model: Model, problems: Problems) -> Rollout:
+        return self.way.answer(host, problems, self.seed, model)
+
+
+@dataclass
+class _Underway:
+    """The answers to `count` problems in one way, as far as there are any; begins with those that a file has."""
+
+    name: str
+    identity: str
+    file: Path | None
+    count: int
+    parts: list[Rollout] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.file is not None:
+            self.parts = _read(self.file, self.identity)
+        self.saved = time.monotonic()
+
+    @property
+    def done(self) -> int:
+        return sum(map(len, self.parts))
+
+    def add(self, rollout: Rollout) -> None:
+        """The answers to the next problems."""
+        self.parts.append(rollout)
+        finished = self.done == self.count
+        if self.file is not None and (finished or time.monotonic() - self.saved > _SAVED_EVERY):
+            self.parts = [Rollout.joined(self.parts)]
+            write_tensors(self.file, self.parts[0].tensors(), {"kind": _KIND, "of": self.identity})
+            self.saved = time.monotonic()
 
 
 def _read(file: Path, identity: str) -> list[Rollout]:

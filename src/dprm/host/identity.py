@@ -144,6 +144,12 @@ def host_word(host: Host) -> str:
     return word(host.name, code_word(host), settings, model_word(host), host.decoding)
 
 
+def written_word(host: Host) -> str:
+    """What identifies a host as far as can be told without its model: name, code, settings, declared weights."""
+    settings = {name: part for name, part in _settings(host).items() if name not in _APART}
+    return word(host.name, code_word(host), settings, host.weights)
+
+
 def code_word(host: Host) -> str:
     """A digest of what the host is written in: its classes, its functions, and the files they stand in."""
     files: set[Path] = set()
