@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import dprm
 from dprm.order import Cells, Stats
 from tests.draws import seeds
-from tests.order.reduce_worker import events
+from tests.order.reduce_worker import events, learner, observed
 
 BETA = 3.0
 
@@ -118,13 +118,18 @@ def test_files_bring_back_the_same_bits(tmp_path):
 
 
 @pytest.mark.slow
-def test_reducing_over_processes_gives_the_bits_of_one_process(tmp_path):
+@pytest.mark.parametrize("world", [1, 2, 4])
+def test_any_number_of_processes_that_sync_has_the_bits_of_one(tmp_path, world):
     # Fresh interpreters: a fork of a process in which torch has started threads can hang.
     command = [sys.executable, "-m", "tests.order.reduce_worker"]
     places = [str(tmp_path / "rendezvous"), str(tmp_path)]
     root = Path(__file__).parents[2]
-    workers = [subprocess.Popen([*command, str(rank), "2", *places], cwd=root) for rank in range(2)]
-    assert [worker.wait(timeout=120) for worker in workers] == [0, 0]
-    whole = gathered(*events(6))
-    assert dprm.Stats.load(tmp_path / "0.stats") == whole
-    assert dprm.Stats.load(tmp_path / "1.stats") == whole
+    workers = [subprocess.Popen([*command, str(rank), str(world), *places], cwd=root) for rank in range(world)]
+    assert [worker.wait(timeout=120) for worker in workers] == [0] * world
+    alone = learner()
+    for turn in range(3):
+        for rank in range(world):
+            observed(alone, turn, rank, world)
+    for rank in range(world):
+        assert dprm.Stats.load(tmp_path / f"{rank}.stats") == gathered(*events(6))
+        assert dprm.Policy.load(tmp_path / f"{rank}.dprm").stats == alone.stats

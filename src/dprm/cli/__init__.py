@@ -6,8 +6,10 @@ from dprm.cli.audit import audit
 from dprm.cli.compare import compare
 from dprm.cli.data import data
 from dprm.cli.demo import demo
+from dprm.cli.doctor import doctor
 from dprm.cli.fit import fit
 from dprm.cli.hosts import hosts
+from dprm.cli.merge import merge
 from dprm.cli.policy import policy
 from dprm.cli.report import report
 from dprm.cli.study import study
@@ -26,6 +28,8 @@ app = typer.Typer(
 )
 for command in (demo, hosts, data, train, fit, compare, study, audit, report, policy, theory):
     app.command()(command)
+app.command()(merge)
+app.command()(doctor)
 
 
 def main() -> None:

@@ -28,6 +28,8 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
         part.unlink(missing_ok=True)
 
 
+# Bytes of a header: of thousands of names at most.
+_LARGEST_HEADER = 1 << 24
 _OWNED: dict[Path, Any] = {}
 
 
@@ -72,6 +74,19 @@ def write_tensors(path: str | os.PathLike[str], tensors: dict[str, Tensor], head
     # Copies, because safetensors refuses tensors that share memory, as tied weights do.
     packed = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     write_whole(path, safetensors.torch.save(packed, metadata={"dprm": json.dumps(header, sort_keys=True)}))
+
+
+def kind_of(path: str | os.PathLike[str]) -> str:
+    """What such a file says it is; its tensors are not read. ValueError: it is none."""
+    try:
+        with open(path, "rb") as file:
+            size = int.from_bytes(file.read(8), "little")
+            if size > min(_LARGEST_HEADER, os.fstat(file.fileno()).st_size):
+                raise ValueError(f"its header should have {size:,} bytes")
+            kind = json.loads(json.loads(file.read(size))["__metadata__"]["dprm"])["kind"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"{path} is not a dprm file: {error}") from error
+    return str(kind)
 
 
 def read_tensors(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:

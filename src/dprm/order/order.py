@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor
@@ -32,6 +32,9 @@ from dprm.order.rules import RULES, draw, top_m
 from dprm.order.signals import Signal, resolve_signal, signal_from_spec
 from dprm.order.stats import Stats, centre, checked_range, checked_reward
 from dprm.order.values import BASELINES, Table, estimate
+
+if TYPE_CHECKING:
+    from torch.distributed import ProcessGroup
 
 # e^40 · ψ stays an ordinary float32 for every ψ that matters; beyond it scores are compared as logarithms.
 _MODERATE = 40.0
@@ -285,6 +288,29 @@ class Order:
         """What was observed here since the last flush, for others to `merge`. It stays counted here."""
         delta, self._delta = self._delta, None
         return delta
+
+    def sync(self, group: ProcessGroup | None = None) -> None:
+        """Take in what the other processes of a group observed since the last sync; all of them call it together.
+
+        Only deltas travel, and each process leaves its own out of the sum: however often this is called, every event
+        counts once, and all processes have the evidence of one that observed everything, bit for bit.
+        """
+        import torch.distributed as dist
+
+        kinds = (None, False, True)
+        delta = self.flush()
+        device = torch.device("cuda") if dist.get_backend(group) == "nccl" else torch.device("cpu")
+        # A process that observed nothing learns from the others whether rewards were centred.
+        kind = torch.tensor([kinds.index(None if delta is None else delta.centred)], device=device)
+        dist.all_reduce(kind, op=dist.ReduceOp.MAX, group=group)
+        centred = kinds[int(kind)]
+        if centred is None:
+            return
+        own = evidence(self.cells, self.beta, self.reward_range, "prompt" if centred else "global")
+        if delta is not None:
+            own = delta
+        total = (own + own.empty()).all_reduce(group)
+        self.merge(total.without(own))
 
     @property
     def stats(self) -> Stats | None:

@@ -146,6 +146,13 @@ class Stats:
         total._keep(self.moments + other.moments)
         return total
 
+    def without(self, part: Stats) -> Stats:
+        """What is left when a part, which was added before, is taken out again."""
+        self.check_same(part)
+        rest = copy.copy(self)
+        rest._keep(self.moments - part.moments)
+        return rest
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Stats):
             return NotImplemented
