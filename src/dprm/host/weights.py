@@ -36,7 +36,13 @@ def manifest() -> dict[str, dict[str, Any]]:
     path = folder() / "manifest.json"
     if not path.is_file():
         return {}
-    listed: dict[str, dict[str, Any]] = json.loads(path.read_text())
+    try:
+        listed: dict[str, dict[str, Any]] = json.loads(path.read_text())
+        for name, entry in listed.items():
+            if Path(name).name != name or not isinstance(entry["sha256"], str) or not isinstance(entry["command"], str):
+                raise ValueError(f"{name!r} is not a file of the folder with sha256 and command")
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise WeightsError(f"{path} is not a manifest of weights: {error!r}") from error
     return listed
 
 

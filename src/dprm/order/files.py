@@ -103,6 +103,7 @@ def read_tensors(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Ten
         raise ValueError(
             f"{path} is not a readable dprm file (truncated, damaged, or of another kind): {error}"
         ) from error
-    if header.get("kind") != kind:
+    if not isinstance(header, dict) or header.get("kind") != kind:
+        header = header if isinstance(header, dict) else {}
         raise ValueError(f"{path} holds a {header.get('kind')!r}: expected a {kind!r}")
     return tensors, header

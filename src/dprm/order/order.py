@@ -258,6 +258,7 @@ class Order:
             events.append(each.events())
         if events:
             row, cell = (torch.cat(column).cpu() for column in zip(*events, strict=True))
+            check_bounds("row", row, 0, len(rewards) - 1, f"there are {len(rewards)} rewards")
             delta.add(cell, rewards[row], trajectory=row)
         self._absorb(delta, self.forget)
         self._delta = delta if self._delta is None else self._delta + delta

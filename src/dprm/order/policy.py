@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from dprm.order.cells import Cells, Gate
+from dprm.order.checks import check_count, check_number
 from dprm.order.files import read_tensors, write_tensors
 from dprm.order.head import Head
 from dprm.order.stats import Stats, checked_range
@@ -28,6 +29,8 @@ _KIND = "dprm.policy"
 _PLAIN = ("beta", "guidance", "signal", "warm_signal", "baseline", "step", "rule", "shrunken", "forget", "notes")
 # Notes that say how to act: what a policy without values of its own asks of every prompt.
 _ACTING = ("local",)
+# Cells that a file may name without holding a number for each, as a head does.
+_MOST_WITHOUT = 1 << 20
 _HEADER = (*_PLAIN, "values", "cells", "tables", "reward_range", "gate", "shortlist")
 
 
@@ -81,6 +84,24 @@ class Policy:
             if not bool(torch.isfinite(column).all()):
                 raise PolicyError(f"table.{name} holds NaN or infinite numbers")
         checked_range(self.reward_range)
+        self._check_settings()
+
+    def _check_settings(self) -> None:
+        """Raise where a field is not of its kind; whether a signal or a rule of that name exists is the Order's."""
+        check_number("beta", self.beta, 0, open_low=True)
+        check_number("guidance", self.guidance, 0)
+        check_number("step", self.step, 0)
+        check_number("forget", self.forget, 0, 1)
+        for index, number in enumerate(self.shortlist):
+            check_count(f"shortlist[{index}]", number, 1)
+        for name, spec in (("signal", self.signal), ("warm_signal", self.warm_signal or self.signal)):
+            if not isinstance(spec, dict) or not isinstance(spec.get("name"), str):
+                raise PolicyError(f"{name} is {spec!r}: expected settings with a name")
+        for name in ("rule", "baseline"):
+            if not isinstance(getattr(self, name), str):
+                raise PolicyError(f"{name} is {getattr(self, name)!r}: expected a name")
+        if not isinstance(self.notes, dict) or not all(isinstance(text, str) for text in self.notes.values()):
+            raise PolicyError(f"notes is {str(self.notes)[:80]}: expected text by name")
 
     @property
     def header(self) -> dict[str, Any]:
@@ -152,9 +173,26 @@ class Policy:
             raise PolicyError(f"{path} lacks {', '.join(missing)}: it was written by another version; fit it again")
         if header["values"] not in ("table", "head"):
             raise PolicyError(f"{path} holds values of kind {header['values']!r}, which this version does not know")
+        try:
+            policy = cls._of(path, header, tensors)
+        except PolicyError:
+            raise
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
+            raise PolicyError(f"{path} does not say what a policy says: {error}") from error
+        policy.expect(**expected)
+        return policy
+
+    @classmethod
+    def _of(cls, path: str | os.PathLike[str], header: dict[str, Any], tensors: dict[str, Tensor]) -> Policy:
+        """The policy of a header that has everything, and of tensors that may not fit it."""
         phases, bins, aux = header["cells"]
         cells = Cells(phases, bins, aux, header["tables"])
-        reward_range = (header["reward_range"][0], header["reward_range"][1])
+        # Memory is taken for cells that are there, not for as many as a header may name.
+        columns = {name: len(tensor) for name, tensor in tensors.items() if name != "weight"}
+        if cells.count > _MOST_WITHOUT and any(count != cells.count for count in columns.values() or [0]):
+            raise PolicyError(f"{path} names {cells.count:,} cells, and holds {columns or 'none'}")
+        low, high = header["reward_range"]
+        reward_range = (low, high)
         stats = None
         if "moments" in tensors:
             stats = evidence(cells, header["beta"], reward_range, header["baseline"])
@@ -167,7 +205,7 @@ class Policy:
                 remedy = "a head that this version does not know: it was written by another one; fit it again"
                 raise PolicyError(f"{path} holds {remedy}") from error
             table = support_of(head, cells)
-        policy = cls(
+        return cls(
             table=table or Table(tensors["value"], tensors["support"]),
             cells=cells,
             reward_range=reward_range,
@@ -177,8 +215,6 @@ class Policy:
             head=head,
             **{name: header[name] for name in _PLAIN},
         )
-        policy.expect(**expected)
-        return policy
 
     def expect(self, **expected: Any) -> None:
         """Raise PolicyError unless every named header field, or note, is what the caller is about to use.

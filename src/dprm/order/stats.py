@@ -210,10 +210,16 @@ class Stats:
     def load(cls, path: str | os.PathLike[str]) -> Stats:
         """Read what `save` wrote."""
         tensors, header = read_tensors(path, "dprm.stats")
-        stats = cls(Cells(*header["cells"]), header["beta"], tuple(header["reward_range"]), header["centred"])
         try:
-            return stats.restore(tensors["moments"])
-        except ValueError as error:
+            moments, cells = tensors["moments"], Cells(*header["cells"])
+            if moments.dtype != torch.int64 or len(moments) != cells.count:
+                # Before memory is taken for as many cells as the header names.
+                raise ValueError(
+                    f"moments is {moments.dtype} {tuple(moments.shape)}: expected int64 [{cells.count},4,2]"
+                )
+            stats = cls(cells, header["beta"], tuple(header["reward_range"]), header["centred"])
+            return stats.restore(moments)
+        except (ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
             raise ValueError(f"{path}: {error}") from error
 
 
