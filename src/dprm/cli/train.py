@@ -33,12 +33,14 @@ def train(
     Laws: `random` masks uniformly; `confidence` masks along the order a confidence decoder takes (PUMA); `dprm` along
     an order that learns from the terminal rewards of periodic decodes, and writes that order beside the weights, ready
     for `dprm compare --policy`. Weights that are written into the folder of the
-    committed weights are entered into its manifest.
+    committed weights are entered into its manifest. Under `torchrun` the processes share every step: `--rows` is of all
+    together, and the losses are those of one process.
     """
     import json
 
     from dprm.host import weights
     from dprm.hosts import task_of
+    from dprm.train import parallel
     from dprm.train.recipe import Recipe
     from dprm.train.train import train as run
 
@@ -46,7 +48,10 @@ def train(
     with clear_errors("train"):
         if steps is None and minutes is None:
             steps = 10_000
-        recipe = Recipe(rows=rows, steps=steps, minutes=minutes, rate=rate, seed=seed, compiled=device == "cuda")
+        device = parallel.begin_under_torchrun(device)
+        recipe = Recipe(
+            rows=rows, steps=steps, minutes=minutes, rate=rate, seed=seed, compiled=device.startswith("cuda")
+        )
         scores = run(
             task_of(host),
             law,
@@ -58,6 +63,10 @@ def train(
             depth=depth,
             problems=limit,
         )
+        shared = parallel.processes()
+        parallel.end()
+        if not shared.first:
+            return
         if path.resolve().parent == weights.folder().resolve():
             weights.record(path, " ".join(["dprm", *sys.argv[1:]]), scores)
     if as_json:

@@ -14,17 +14,18 @@ class Progress:
     Args:
         title: shown first.
         stream: where to; None: standard error. A terminal gets a bar, if `rich` is installed.
-        quiet_for: least seconds between two plain lines.
+        quiet_for: least seconds between two plain lines. quiet: say nothing at all.
     """
 
-    def __init__(self, title: str, stream: TextIO | None = None, quiet_for: float = 5.0):
+    def __init__(self, title: str, stream: TextIO | None = None, quiet_for: float = 5.0, quiet: bool = False):
         self.title, self.stream, self.quiet_for = title, stream or sys.stderr, quiet_for
+        self.quiet = quiet
         self._bar: Any = None
         self._task: Any = None
         self._last = float("-inf")
 
     def __enter__(self) -> Progress:
-        if self.stream.isatty():
+        if self.stream.isatty() and not self.quiet:
             try:
                 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
                 from rich.progress import Progress as Bar
@@ -44,6 +45,8 @@ class Progress:
 
     def show(self, step: int, steps: int | None, **facts: float) -> None:
         """The state after `step` of `steps`; may be left out when lines come too fast."""
+        if self.quiet:
+            return
         text = "  ".join(f"{name} {value:.4g}" for name, value in facts.items())
         if self._bar is not None:
             self._bar.update(self._task, completed=step, total=steps, facts=text)
@@ -53,6 +56,8 @@ class Progress:
 
     def say(self, line: str) -> None:
         """A line that stays."""
+        if self.quiet:
+            return
         if self._bar is not None:
             self._bar.console.print(f"{self.title}  {line}")
         else:

@@ -91,6 +91,8 @@ def train(
 
     run = Training(model, masks, recipe, work / f"{host.name}-{law}", evaluate=scored, title=f"{host.name} {law}")
     run.run()
+    if not run.processes.first:
+        return {}
     final = scored(run.average, (1, 2, 3), ("confidence", "random"))
     if task.measured is not None:
         final |= task.measured(task.wrap(run.average, device), held_out)

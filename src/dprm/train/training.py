@@ -24,6 +24,7 @@ from dprm.order.files import claim, write_whole
 from dprm.train import checkpoint
 from dprm.train.masks import MaskLaw
 from dprm.train.objective import Objective, masked_cross_entropy
+from dprm.train.parallel import processes
 from dprm.train.recipe import Recipe, Stopwatch
 from dprm.train.stopping import stopping
 from dprm.train.transformer import Transformer
@@ -88,11 +89,14 @@ class Training:
             "objective": spec(objective),
         }
         self._forward = torch.compile(model) if recipe.compiled else model
-        # Before the log is looked at: it may be another process's.
-        claim(folder)
+        self.processes = processes()
+        self._mine = self.processes.rows(recipe.rows)
+        if self.processes.first:
+            # Before the log is looked at: it may be another process's.
+            claim(folder)
         if self.path.is_file():
             self._resume()
-        if self.log.is_file():
+        if self.processes.first and self.log.is_file():
             # Steps that are made again are told again. A kill can leave half a line at the end.
             lines = [line for line in self.log.read_text().splitlines(True) if line.endswith("\n")]
             write_whole(self.log, "".join(line for line in lines if json.loads(line)["step"] <= self.step).encode())
@@ -103,11 +107,11 @@ class Training:
         Raises:
             KeyboardInterrupt: Ctrl-C, or a polite request to end; the step is finished and saved first.
         """
-        watch, recipe = Stopwatch(self.recipe, self._spent, self.device), self.recipe
+        watch, recipe, shared = Stopwatch(self.recipe, self._spent, self.device), self.recipe, self.processes
         saved = time.monotonic()
-        with Progress(self.title) as progress, stopping() as stopped:
+        with Progress(self.title, quiet=not shared.first) as progress, stopping() as stopped:
             while not any(end is not None and self.step >= end for end in (self.steps, until)):
-                if self.steps is None and (steps := watch.steps(self.step)) is not None:
+                if self.steps is None and (steps := shared.agreed(watch.steps(self.step) or 0, self.device)):
                     self.steps = steps
                     progress.say(f"{steps} steps fit into {recipe.minutes} minutes")
                 loss, norm = self._update()
@@ -118,7 +122,7 @@ class Training:
                     facts = {"loss": loss.item(), "norm": norm.item()}
                     self._write({"rate": recipe.rate_at(self.step - 1, self.steps), **facts})
                     progress.show(self.step, self.steps, **facts, minutes=watch.seconds() / 60)
-                if self.evaluate is not None and self._evaluation_due(watch):
+                if self.evaluate is not None and shared.first and self._evaluation_due(watch):
                     began = time.monotonic()
                     self._scores = self.evaluate(self.average)
                     self._evaluating += time.monotonic() - began
@@ -126,10 +130,11 @@ class Training:
                     numbers = (f"{name} {value:.4g}" for name, value in self._scores.items())
                     progress.say(f"step {self.step}: {'  '.join(numbers)}")
                 self._spent = watch.seconds()
-                if last or stopped() or time.monotonic() - saved > recipe.save_every:
+                stop = bool(shared.agreed(stopped(), self.device))
+                if last or stop or time.monotonic() - saved > recipe.save_every:
                     self.save()
                     saved = time.monotonic()
-                if stopped() and not last:
+                if stop and not last:
                     raise KeyboardInterrupt
         return self._scores
 
@@ -137,9 +142,10 @@ class Training:
         """One step: loss and gradient norm, without waiting for them."""
         canvases = self.law.canvases(self.step)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
-            logits = self._forward(canvases.noisy)
+            logits = self.processes.joined(self._forward(canvases.noisy[self._mine]))
         loss = self.objective(logits, canvases)
         torch.autograd.backward(loss)
+        self.processes.summed(self.model.parameters())
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
         for group in self.optimiser.param_groups:
             group["lr"] = self.recipe.rate_at(self.step, self.steps)
@@ -160,6 +166,8 @@ class Training:
         return self.step == self.steps or (due and watch.allows_evaluation(self._evaluating))
 
     def _write(self, facts: dict[str, float]) -> None:
+        if not self.processes.first:
+            return
         with self.log.open("a") as log:
             log.write(json.dumps({"step": self.step, **facts}) + "\n")
 
@@ -167,6 +175,8 @@ class Training:
 
     def save(self) -> None:
         """Write the checkpoint."""
+        if not self.processes.first:
+            return
         tensors = checkpoint.with_prefix("model", dict(self.model.named_parameters()))
         tensors |= checkpoint.with_prefix("average", dict(self.average.named_parameters()))
         tensors |= checkpoint.with_prefix("law", self.law.state())
