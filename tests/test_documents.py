@@ -199,6 +199,11 @@ def test_the_page_on_speed_runs():
     assert (shown["result"].step_map > 0).all()
 
 
+def test_the_table_of_the_scale_page_is_that_of_its_file():
+    checked = subprocess.run([sys.executable, "-m", "benchmarks.scaling", "--check"], cwd=ROOT, check=False)
+    assert checked.returncode == 0, "run `python -m benchmarks.scaling`"
+
+
 def test_the_picture_is_the_one_its_script_draws(tmp_path):
     drawn = (ROOT / "docs" / "pictures" / "idea.svg").read_text()
     script = tmp_path / "make_idea.py"
