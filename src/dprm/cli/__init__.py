@@ -11,6 +11,7 @@ from dprm.cli.fit import fit
 from dprm.cli.hosts import hosts
 from dprm.cli.merge import merge
 from dprm.cli.policy import policy
+from dprm.cli.repair import repair
 from dprm.cli.report import report
 from dprm.cli.study import study
 from dprm.cli.theory import theory
@@ -30,6 +31,7 @@ for command in (demo, hosts, data, train, fit, compare, study, audit, report, po
     app.command()(command)
 app.command()(merge)
 app.command()(doctor)
+app.command()(repair)
 
 
 def main() -> None:

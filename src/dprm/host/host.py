@@ -151,6 +151,10 @@ class Host(ABC):
         """A person's own problems from a text file, and one line for each that does not fit and is left out."""
         raise ValueError(f"host {self.name} takes no problem files")
 
+    def write(self, path: Path, problems: Problems, tokens: Tensor, scores: Tensor) -> None:
+        """Finished answers [N,L] and their scores [N,J] as a file that people's tools open."""
+        raise ValueError(f"host {self.name} writes no files of answers")
+
     def show(self, token: int) -> str:
         """One token as people read it; the mask as `·`."""
         return "·" if token == self.decoding.mask_id else f"{token} "

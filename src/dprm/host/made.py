@@ -19,12 +19,15 @@ from dprm.host.host import SPLITS, Host, Problems
 from dprm.host.identity import word
 from dprm.host.judging import Judge
 from dprm.host.metrics import Metric, Preference
-from dprm.host.problem_files import read_json_lines
+from dprm.host.problem_files import nothing_left, read_json_lines
 from dprm.order.checks import check_one_of, fail_at
 
 # A reward is called with (tokens [L], facts) for one answer, or with (tokens [N,L], list of facts) if it says so.
 Reward = Callable[..., Any]
 ProblemSet = Problems | Tensor | Sequence[Any] | tuple[Any, ...] | Mapping[str, Any]
+# A person's own files: path → problems and a line for each that is left out; (path, tokens, facts, scores [N,J]).
+ReadFile = Callable[[Path], tuple[ProblemSet, list[str]]]
+WriteFile = Callable[[Path, Tensor, Sequence[Any], Tensor], None]
 
 
 class MadeHost(Host):
@@ -33,6 +36,8 @@ class MadeHost(Host):
     def __init__(self, name: str, model: Model, stock: dict[str, Problems], judged: Judge, pad: int | None):
         self.name, self._model, self._stock, self._judged, self._pad = name, model, stock, judged, pad
         self._decode_text: Callable[[int], str] | None = None
+        self._read: ReadFile | None = None
+        self._write: WriteFile | None = None
 
     def model(self) -> Model:
         return self._model
@@ -52,12 +57,24 @@ class MadeHost(Host):
         return super().show(token) if self._decode_text is None else self._decode_text(token)
 
     def read_problems(self, path: Path) -> tuple[Problems, list[str]]:
-        """Lines such as `{"tokens": [5, 7, 103], "facts": …}`."""
+        """Lines such as `{"tokens": [5, 7, 103], "facts": …}`, or what the host's own `read` takes."""
         stock = next(iter(self._stock.values()))
-        if stock.context is not None:
+        listed: ProblemSet
+        if self._read is not None:
+            listed, left_out = self._read(path)
+            if not len(listed):
+                raise nothing_left(path, left_out)
+        elif stock.context is not None:
             raise ValueError(f"host {self.name} takes no problem files: its model needs a context for every problem")
-        listed, left_out = read_json_lines(path, self.decoding.mask_id, ragged=self._pad is not None)
+        else:
+            listed, left_out = read_json_lines(path, self.decoding.mask_id, ragged=self._pad is not None)
         return _on(as_problems(listed, self.decoding.mask_id, self._pad, str(path)), stock.canvas.device), left_out
+
+    def write(self, path: Path, problems: Problems, tokens: Tensor, scores: Tensor) -> None:
+        if self._write is None:
+            super().write(path, problems, tokens, scores)
+        else:
+            self._write(path, tokens, problems.facts, scores)
 
 
 def make_host(
@@ -75,6 +92,8 @@ def make_host(
     budget: int | CountRule = 1,
     batched: bool = False,
     show: Callable[[int], str] | None = None,
+    read: ReadFile | None = None,
+    write: WriteFile | None = None,
     device: torch.device | str | None = None,
     **decoding: Any,
 ) -> Host:
@@ -92,6 +111,8 @@ def make_host(
         forbid: tokens that are never revealed. pad: what shorter rows end with; given, and forbidden.
         budget: positions a step, or a count rule. decoding: other fields of `Decoding`, such as temperature or guard.
         show: a token as people read it.
+        read: a person's own file → problems, and one line for each that is left out; None: JSON lines.
+        write: (path, tokens [N,L], facts, scores [N,J]) writes finished answers as a file that people's tools open.
 
     Raises:
         ValueError: splits that share a problem, rows without a mask, and whatever else does not fit, by name and row.
@@ -121,7 +142,7 @@ def make_host(
     host.preference.range(host.judged)
     hidden = (*forbid, *(() if pad is None else (pad,)))
     host.decoding = Decoding(mask_id=mask_id, forbid=hidden, count=resolve_count(budget), **decoding)
-    host._decode_text = show
+    host._decode_text, host._read, host._write = show, read, write
     return host if preference is None else host.with_preference(preference)
 
 

@@ -29,7 +29,8 @@ class Entry:
     """What is known of a host without loading it.
 
     Attributes:
-        module: where its TASK and its TRAININGS are. weights: file of its small model. command: what makes that file.
+        module: where its TASK and its TRAININGS are; its `load`, where others have trained its model.
+        weights: file of its small model; empty where others have trained it. command: what makes that file, or gets it.
         data: the module of its DATA, where it has data that is not generated.
     """
 
@@ -43,12 +44,14 @@ class Entry:
 
     @property
     def present(self) -> bool:
-        """Whether its weights are there, undamaged."""
-        return self.state == "here"
+        """Whether its weights are there, undamaged, or come with a package."""
+        return self.state in ("here", "elsewhere")
 
     @property
     def state(self) -> str:
-        """Of its weights: here, missing, or damaged."""
+        """Of its weights: here, missing, or damaged; elsewhere, where others have trained its model."""
+        if not self.weights:
+            return "elsewhere"
         try:
             self.checked_weights()
         except committed.WeightsError:
@@ -96,6 +99,15 @@ ENTRIES = {
             "dprm train puma_words --law confidence --steps 3000 --rows 512 --device cuda"
             " --out weights/puma_words.safetensors",
         ),
+        Entry(
+            "antiberty",
+            "antibody heavy chains",
+            "residues",
+            "dprm.hosts.antiberty.host",
+            "",
+            "dprm data antiberty --set weights",
+            "dprm.hosts.antiberty.antibodies",
+        ),
     )
 }
 
@@ -116,7 +128,11 @@ def load(
     Raises:
         ValueError: unknown host, missing or damaged weights, nothing to compile; the message says what to do.
     """
-    if name in ENTRIES:
+    if name in ENTRIES and not ENTRIES[name].weights:
+        if weights is not None:
+            raise ValueError(f"weights is {str(weights)!r}: host {name!r} has a model that others have trained")
+        host: Host = _of_module(name, "load", "way to load it")(device)
+    elif name in ENTRIES:
         host = task_of(name).load(ENTRIES[name].checked_weights() if weights is None else Path(weights), device)
     elif ":" in name or name in installed():
         if weights is not None:
@@ -157,7 +173,12 @@ def _of_module(name: str, attribute: str, what: str, module: str | None = None) 
     if name not in ENTRIES:
         raise ValueError(f"there is no host {name!r}: expected one of {', '.join(ENTRIES)}")
     module = ENTRIES[name].module if module is None else module
-    value = getattr(importlib.import_module(module), attribute, None) if module else None
+    try:
+        value = getattr(importlib.import_module(module), attribute, None) if module else None
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("dprm"):
+            raise
+        raise ValueError(f"host {name} needs {error.name}: pip install 'dprm[{name}]'") from None
     if value is None:
         raise ValueError(f"host {name} has no {what}")
     return value
