@@ -76,7 +76,7 @@ def test_an_unknown_host_is_named():
             of_ours("gpt")
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("name", [name for name, entry in ENTRIES.items() if weights.present(entry.weights)])
 def test_what_is_told_of_a_host_beforehand_is_what_it_says(name):
     entry, host = ENTRIES[name], load(name)
     assert (host.name, host.domain, host.ordered) == (name, entry.domain, entry.ordered)

@@ -53,6 +53,6 @@ def repair(
             local = is_local(stored) and stored.guidance > 0
             way = MonteCarlo.of_policy(stored) if local else Decode(dprm.Order.from_policy(stored))
         rollout = decoded(chosen, problems, {"repair": way}, seed=seed, rows=rows)["repair"]
-        chosen.write(out, problems, rollout.tokens, rollout.scores)
+        chosen.write(out, problems, rollout)
     reward = float(chosen.reward(rollout.scores).mean())
     typer.echo(f"{out}: {len(problems)} filled, {len(left_out)} left out; mean reward {reward:.3f}")

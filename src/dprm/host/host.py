@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -24,6 +24,9 @@ from dprm.decode.rows import Rows, rows_at, rows_count
 from dprm.host.metrics import SET, Metric, Preference, checked_scores, checked_set_scores
 from dprm.order.checks import check_count
 from dprm.order.noise import mix_rows
+
+if TYPE_CHECKING:
+    from dprm.host.rollout import Rollout
 
 SPLITS = ("train", "fit", "select", "test")
 
@@ -151,9 +154,9 @@ class Host(ABC):
         """A person's own problems from a text file, and one line for each that does not fit and is left out."""
         raise ValueError(f"host {self.name} takes no problem files")
 
-    def write(self, path: Path, problems: Problems, tokens: Tensor, scores: Tensor) -> None:
-        """Finished answers [N,L] and their scores [N,J] as a file that people's tools open."""
-        raise ValueError(f"host {self.name} writes no files of answers")
+    def write(self, path: Path, problems: Problems, rollout: Rollout) -> list[str]:
+        """Write answers as people of the field open them; returns a summary, a line each."""
+        raise ValueError(f"host {self.name} writes no files")
 
     def show(self, token: int) -> str:
         """One token as people read it; the mask as `·`."""

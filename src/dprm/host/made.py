@@ -20,6 +20,7 @@ from dprm.host.identity import word
 from dprm.host.judging import Judge
 from dprm.host.metrics import Metric, Preference
 from dprm.host.problem_files import nothing_left, read_json_lines
+from dprm.host.rollout import Rollout
 from dprm.order.checks import check_one_of, fail_at
 
 # A reward is called with (tokens [L], facts) for one answer, or with (tokens [N,L], list of facts) if it says so.
@@ -70,11 +71,11 @@ class MadeHost(Host):
             listed, left_out = read_json_lines(path, self.decoding.mask_id, ragged=self._pad is not None)
         return _on(as_problems(listed, self.decoding.mask_id, self._pad, str(path)), stock.canvas.device), left_out
 
-    def write(self, path: Path, problems: Problems, tokens: Tensor, scores: Tensor) -> None:
+    def write(self, path: Path, problems: Problems, rollout: Rollout) -> list[str]:
         if self._write is None:
-            super().write(path, problems, tokens, scores)
-        else:
-            self._write(path, tokens, problems.facts, scores)
+            return super().write(path, problems, rollout)
+        self._write(path, rollout.tokens, problems.facts, rollout.scores)
+        return [f"{len(problems):,} answers"]
 
 
 def make_host(

@@ -39,7 +39,7 @@ CHAINS = Source(
 _FIRST = re.compile(r"C.{3}(.{6,12}?)W[A-Z][RKQ]")
 _THIRD = re.compile(r"C..(.{2,30}?)WG.G")
 # Residues before the first cysteine; where it may stand; after the third loop.
-_BEFORE, _CYSTEINE, _AFTER = 22, range(18, 27), 11
+_BEFORE, _CYSTEINE, _AFTER = 21, range(18, 27), 11
 _SECOND = range(14, 22)
 
 METRICS = ("human_heavy", "pseudo_likelihood")
