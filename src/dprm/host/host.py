@@ -112,6 +112,7 @@ class Host(ABC):
         variant: what `at` chose, for people; empty for the host as it is.
         way: makes the way in which answers are compared under an order, such as a search; None: `Decode`.
         ways: further ones that a comparison of this host shows, by name.
+        success: the metric whose highest value is a success; without it, the terminal reward's is.
         audit: what an audit of reveals is told of the text: its `eot`, its `digits`, the `mark` before a final answer,
             as far as there are any; None: an order has no places that mean something.
     """
@@ -128,6 +129,7 @@ class Host(ABC):
     variant: str = ""
     way: Callable[[Any], Any] | None = None
     ways: Mapping[str, Any] = MappingProxyType({})
+    success: ClassVar[str] = "solved"
     audit: ClassVar[Mapping[str, Any] | None] = None
 
     @abstractmethod

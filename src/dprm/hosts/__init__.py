@@ -108,6 +108,16 @@ ENTRIES = {
             "dprm data antiberty --set weights",
             "dprm.hosts.antiberty.antibodies",
         ),
+        Entry(
+            "sdpo",
+            "regulatory DNA for liver cells",
+            "bases",
+            "dprm.hosts.sdpo.host",
+            "sdpo.safetensors",
+            "dprm data sdpo && dprm train sdpo --law random --steps 8000 --rows 512 --device cuda"
+            " --out weights/sdpo.safetensors",
+            "dprm.hosts.sdpo.sites",
+        ),
     )
 }
 

@@ -22,6 +22,8 @@ def learner(
     beta: float = 1.0,
     guidance: float = 1.0,
     warm_signal: str | None = None,
+    phases: int = 8,
+    bins: int = 16,
 ) -> Order:
     """An order that knows nothing yet, explores from T_warm on, and learns what a reveal is worth prompt by prompt.
 
@@ -29,10 +31,13 @@ def learner(
         host: gives signal, cell states and the range of rewards.
         gate: (T_warm, T_switch, N_ready), the first two in lessons.
         rule: "shortlist_top_m" or "soft_bon". warm_signal: the order before T_warm, where it is another one.
+        phases, bins: of its cells.
     """
     if rule == "top_m":
         raise ValueError("rule is 'top_m': from an empty table it never leaves the host's order and learns nothing")
     return Order(
+        phases=phases,
+        bins=bins,
         aux=host.decoding.states,
         signal=host.decoding.signal,
         warm_signal=warm_signal,

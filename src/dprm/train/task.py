@@ -57,8 +57,8 @@ class Task:
 
 
 def successes(host: Host, scores: Tensor) -> Tensor:
-    """[N] bool: answers with the highest value of the metric "solved"; without one, of the terminal reward."""
+    """[N] bool: answers with the highest value of the host's metric of success; without one, of the reward."""
     for index, metric in enumerate(host.judged):
-        if metric.name == "solved":
+        if metric.name == host.success:
             return scores[:, index] >= metric.range[1]
     return host.reward(scores) >= host.reward_range[1]

@@ -1,0 +1,160 @@
+"""Fine-tuning with SDPO on rewarded sequences, in five arms from one start.
+
+    arm                       sequences are seen on canvases that hide
+    native                    at random
+    confidence-progressive    what an order by confidence would reveal later
+    uncertainty-progressive   what an order by 1 − max p would reveal later
+    dprm                      what confidence, corrected by learned values, would reveal later
+    dprm-random               the same, with a random order before the values count
+
+The arms make the same number of updates on the same sequences, and share masks between model and reference. The last
+two learn their values from the terminal rewards of periodic decodes, and write their order beside the weights.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dprm.host.host import Host
+from dprm.host.weights import sha256
+from dprm.order import Gate, Order
+from dprm.train import checkpoint
+from dprm.train.denoiser import Denoiser, load_weights, save_weights
+from dprm.train.learner import deployed, learner
+from dprm.train.learning import LearningPool
+from dprm.train.masks import Data, MaskLaw, RandomMasks
+from dprm.train.pool import ProgressivePool
+from dprm.train.recipe import Recipe
+from dprm.train.sdpo import Sdpo
+from dprm.train.task import Task
+from dprm.train.training import Training
+from dprm.train.trainings import Trained, Trainings
+from dprm.train.transformer import Transformer
+
+START = "start"
+NATIVE, CONFIDENCE, UNCERTAINTY = "native", "confidence-progressive", "uncertainty-progressive"
+DPRM, DPRM_RANDOM = "dprm", "dprm-random"
+ARMS = (NATIVE, CONFIDENCE, UNCERTAINTY, DPRM, DPRM_RANDOM)
+
+
+@dataclass(frozen=True)
+class TerminalReward:
+    """Sequences [B,L] → [B], what the host pays for them."""
+
+    host: Host
+
+    def __call__(self, tokens: Tensor) -> Tensor:
+        return self.host.reward(self.host.scores(self.host.problems("train", len(tokens)), tokens)).to(tokens.device)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FineTunings(Trainings):
+    """The arms, and the start.
+
+    Attributes:
+        batch: sequences an update. rate: peak learning rate. beta, scale: of the objective.
+        phases, bins, ready: of the learned order's cells. warm, switch: of its gate, as shares of the lessons.
+        every: updates between two lessons. prompts, answers: of a lesson.
+    """
+
+    steps: int | None = 400
+    batch: int = 512
+    rate: float = 1e-5
+    beta: float = 0.5
+    scale: float = 10.0
+    phases: int = 1
+    bins: int = 10
+    ready: float = 64.0
+    warm: float = 0.14
+    switch: float = 0.54
+    every: int = 10
+    prompts: int = 1
+    answers: int = 64
+
+    SETTINGS = (
+        *("batch", "rate", "beta", "scale", "phases", "bins", "ready"),
+        *("warm", "switch", "every", "prompts", "answers"),
+    )
+    GIVEN = (START,)
+
+    def rehearsal(self) -> FineTunings:
+        return replace(self, batch=8, steps=6, every=2, answers=4, ready=4.0, tiny=32, samples=1)
+
+    def check(self, host: str, task: Task, weights: Mapping[str, Path], folder: Path, seed: int) -> None:
+        super().check(host, task, weights, folder, seed)
+        if START not in weights and not self.tiny:
+            raise ValueError("weights has no start: give the file of the weights to fine-tune")
+        self.recipe(seed)
+        start = sha256(weights[START])[:16] if START in weights else None
+        self._claim(folder, host, seed, start=start)
+
+    def recipe(self, seed: int) -> Recipe:
+        """The optimiser's numbers."""
+        assert self.steps is not None
+        warm = max(1, self.steps // 20)
+        return Recipe(rows=self.batch, steps=self.steps, rate=self.rate, warm=warm, decay=0.0, average=0.99, seed=seed)
+
+    def trained(
+        self, host: str, task: Task, weights: Mapping[str, Path], folder: Path, seed: int, device: torch.device
+    ) -> dict[str, Trained]:
+        start = weights.get(START, folder / f"{START}.safetensors")
+        if START not in weights:
+            save_weights(start, Transformer(task.shaped(self.tiny, 1), seed), {"host": host})
+        arms = {START: Trained.of(start, None, steps=0)}
+        for name in ARMS:
+            path, learns = folder / f"{name}.safetensors", name in (DPRM, DPRM_RANDOM)
+            if not path.is_file():
+                self._train(name, task, start, path, seed, device)
+            facts = checkpoint.load(path)[1]
+            told = {fact: facts[fact] for fact in ("steps", "recipe", "objective")}
+            arms[name] = Trained.of(path, path.with_suffix(".dprm") if learns else None, **told)
+        return arms
+
+    def _train(self, name: str, task: Task, start: Path, path: Path, seed: int, device: torch.device) -> None:
+        """One arm from the start to its weights; a learned order is written before them."""
+        reference, _ = load_weights(start, device)
+        model = copy.deepcopy(reference).requires_grad_(True)
+        host = task.wrap(model, device)
+        data, recipe = task.data(seed, device, path.parent), self.recipe(seed)
+        order = self._order(name, host)
+        law = self._law(name, order, data, host, task, seed, device)
+        objective = Sdpo(Denoiser(reference), TerminalReward(task.wrap(reference, device)), self.beta, self.scale)
+        run = Training(model, law, recipe, path.parent / name, objective=objective, title=name)
+        run.run()
+        if isinstance(law, LearningPool):
+            deployed(order, host=host.name, estimator="training").save(path.with_suffix(".dprm"))
+        facts: dict[str, Any] = {"host": host.name, "law": name, "steps": run.step, "recipe": asdict(recipe)}
+        facts["objective"] = {"name": "sdpo", "beta": self.beta, "scale": self.scale}
+        save_weights(path, run.average, facts)
+
+    def _order(self, name: str, host: Host) -> Order:
+        if name not in (DPRM, DPRM_RANDOM):
+            return Order(signal="uncertainty" if name == UNCERTAINTY else "confidence")
+        assert self.steps is not None
+        lessons = self.steps / self.every
+        return learner(
+            host.with_decoding(signal=Order(signal="confidence").signal),
+            Gate(self.warm * lessons, self.switch * lessons, self.ready),
+            shortlist=(64, 64, 1),
+            warm_signal="random" if name == DPRM_RANDOM else None,
+            phases=self.phases,
+            bins=self.bins,
+        )
+
+    def _law(
+        self, name: str, order: Order, data: Data, host: Host, task: Task, seed: int, device: torch.device
+    ) -> MaskLaw:
+        if name == NATIVE:
+            return RandomMasks(data, self.batch, seed, device)
+        phases = min(task.phases, self.batch)
+        if name in (DPRM, DPRM_RANDOM):
+            how = {"prompts": self.prompts, "samples": self.answers, "every": self.every}
+            return LearningPool(data, self.batch, host, order, phases, seed, device, **how)
+        return ProgressivePool(data, self.batch, order, phases, seed, device)

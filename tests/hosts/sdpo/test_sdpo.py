@@ -1,0 +1,213 @@
+"""Regulatory DNA: the oracle is what its formula says, judges are apart, designs are written and read back."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from dprm.cli import app
+from dprm.data.fasta import read_fasta
+from dprm.data.packages import cache
+from dprm.host.rollout import Decode
+from dprm.hosts.sdpo import bases, classifier, matrices, motifs, sites, words
+from dprm.hosts.sdpo.host import RegulatoryDNA
+from dprm.train.denoiser import Denoiser
+from dprm.train.transformer import Config, Transformer
+
+
+def random_bases(rows, length=200, seed=0):
+    return torch.randint(0, 4, (rows, length), generator=torch.Generator().manual_seed(seed))
+
+
+def other_strand(tokens):
+    return 3 - tokens.flip(1)
+
+
+def tiny():
+    return RegulatoryDNA(Denoiser(Transformer(Config(bases.VOCABULARY, width=32, depth=1, heads=2))))
+
+
+# ---- the oracle ------------------------------------------------------------------------------------------------------
+
+
+def test_a_scan_is_the_best_place_on_either_strand():
+    tokens, scores = random_bases(3, 60), motifs.scan(random_bases(3, 60))
+    for factor, matrix in enumerate(matrices.counts().values()):
+        odds, width = matrices.log_odds(matrix), matrix.shape[1]
+        for row in range(3):
+            both = [
+                strand[row, at : at + width] for strand in (tokens, other_strand(tokens)) for at in range(61 - width)
+            ]
+            best = max(float(odds[site, torch.arange(width)].sum()) for site in both)
+            assert scores[row, factor].item() == pytest.approx(best, abs=1e-4)
+
+
+def test_the_strand_does_not_matter_and_a_site_of_every_factor_is_worth_one():
+    tokens = random_bases(20)
+    torch.testing.assert_close(motifs.motif_score(tokens), motifs.motif_score(other_strand(tokens)))
+    best = torch.cat([matrices.log_odds(matrix).argmax(0) for matrix in matrices.counts().values()])
+    perfect = torch.cat([best, torch.zeros(200 - len(best), dtype=torch.int64)]).unsqueeze(0)
+    assert motifs.motif_score(perfect).item() == pytest.approx(1.0)
+    assert 0.05 < float(motifs.motif_score(tokens).mean()) < 0.4
+
+
+def test_the_shipped_matrices_are_those_of_the_registry():
+    source = (
+        cache() / matrices.MATRICES.package / f"{matrices.MATRICES.sha256[:12]}-{Path(matrices.MATRICES.inside).name}"
+    )
+    listed = json.loads(matrices.SHIPPED.read_text())
+    assert listed["identifiers"] == matrices.LIVER
+    for name, matrix in matrices.counts().items():
+        assert matrix.shape[0] == 4, name
+    if source.is_file():
+        assert matrices.of_database(source) == listed["matrices"]
+
+
+def test_words_are_counted_as_they_stand():
+    tokens = random_bases(5, 12)
+    counts = bases.word_counts(tokens)
+    letters = bases.decoded(tokens)
+    for row, text in enumerate(letters):
+        for number in range(64):
+            word = "".join("ACGT"[number // 4**power % 4] for power in (2, 1, 0))
+            assert counts[row, number] == sum(text[at : at + 3] == word for at in range(10))
+    assert torch.equal(bases.encoded(letters), tokens)
+    assert -1 <= words.word_correlation(tokens) <= 1
+    assert words.word_correlation(torch.zeros(0, 200).long()) == 0.0
+
+
+# ---- the held-out judge ----------------------------------------------------------------------------------------------
+
+
+def test_the_classifier_reads_both_strands_and_learns_what_tells_the_cells_apart():
+    tokens = random_bases(600)
+    positive = torch.arange(600) % 4 == 0
+    tokens[positive, 90:98] = torch.tensor([0, 2, 3, 3, 1, 0, 0, 2])
+    part = sites.Sites(tokens.to(torch.uint8), (~positive).to(torch.uint8), torch.full((600,), 4), torch.ones(600))
+    model = classifier.trained(part, epochs=6, rows=32, rate=5e-3)
+    p = classifier.hepg2(model, tokens)
+    assert classifier.area(p, positive) > 0.95
+    torch.testing.assert_close(p, classifier.hepg2(model, other_strand(tokens)))
+
+
+def test_the_area_is_the_share_of_pairs_in_the_right_order():
+    scores, positive = torch.tensor([0.1, 0.9, 0.4, 0.6]), torch.tensor([False, True, True, False])
+    assert classifier.area(scores, positive) == pytest.approx(3 / 4)
+
+
+# ---- sites -----------------------------------------------------------------------------------------------------------
+
+
+def table(path, rows=96):
+    letters = bases.decoded(random_bases(rows, seed=1))
+    chromosomes = [*range(1, 23), "X", "Y"]
+    lines = ["chr\tsequence\tTAG\ttotal_signal"]
+    for row, text in enumerate(letters):
+        cell = ("HepG2_ENCLB029COU", "K562_ENCLB843GMH")[row % 2]
+        lines.append(f"chr{chromosomes[row % 24]}\t{text}\t{cell}\t{row}.5")
+    lines += [f"chr3\t{'N' * 200}\tHepG2_E\t1", "chr3\tACGT\tHepG2_E\t1", f"chrM\t{letters[0]}\tHepG2_E\t1"]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_sites_are_prepared_and_what_does_not_fit_is_named(tmp_path):
+    _, lines = sites.prepare(table(tmp_path / "sites.txt"), tmp_path)
+    assert "line 98: position 1 is 'N': an unknown base cannot be scored" in lines[0]
+    assert "line 99: it has 4 letters: expected 200" in lines[1]
+    assert lines[-1].startswith("96 sites: 40 generator, 48 classifier, 4 select, 4 test; 3 left out")
+
+
+def test_no_chromosome_is_in_two_parts(tmp_path, monkeypatch):
+    monkeypatch.setenv("DPRM_CACHE", str(tmp_path))
+    sites.prepare(table(tmp_path / "sites.txt"), tmp_path / "sdpo" / "sites")
+    every = sites.sites()
+    chromosomes = [set(every.part(name).chromosome.tolist()) for name in ("generator", "classifier", "select", "test")]
+    assert sum(map(len, chromosomes)) == len(set().union(*chromosomes)) == 24
+
+
+# ---- the host --------------------------------------------------------------------------------------------------------
+
+
+def test_problems_of_splits_differ_and_answers_are_judged_by_what_was_not_rewarded_as_well():
+    host = tiny()
+    keys = [set(host.problems(split, 50, seed).key.tolist()) for split in ("fit", "test") for seed in (0, 1)]
+    assert len(set().union(*keys)) == 200
+    problems = host.problems("test", 6)
+    rollout = Decode().answer(host, problems, 0, host.model())
+    assert (rollout.tokens < bases.MASK).all()
+    assert rollout.scores.shape == (6, 3)
+    assert torch.equal(rollout.scores[:, 0], motifs.motif_score(rollout.tokens))
+    torch.testing.assert_close(host.reward(rollout.scores), rollout.scores[:, 0].double())
+    together = host.judge_set(problems, rollout.tokens)
+    motif, success = rollout.scores[:, :2].mean(0).tolist()
+    assert together["total"] == pytest.approx(motif * success * together["3-mer correlation"])
+
+
+def test_the_likelihood_is_that_of_the_reference_and_the_same_for_any_batch():
+    host, tokens = tiny(), random_bases(4)
+    whole = host.log_likelihood(tokens)
+    torch.testing.assert_close(whole[2:3], host.log_likelihood(tokens[2:3]))
+    assert (whole < 0).all()
+    assert abs(float(whole.mean()) / 200 - torch.tensor(5.0).log().neg().item()) < 0.5
+
+
+def test_designs_are_written_with_their_scores_and_read_back(tmp_path):
+    host = tiny()
+    problems = host.problems("test", 5)
+    rollout = Decode().answer(host, problems, 0, host.model())
+    assert host.write(tmp_path / "designs.fa", problems, rollout) == ["5 sequences, 5 of them different"]
+    records, left_out = read_fasta(tmp_path / "designs.fa", bases.DNA)
+    assert not left_out
+    assert {record.letters for record in records} == set(bases.decoded(rollout.tokens))
+    headers = [line for line in (tmp_path / "designs.fa").read_text().splitlines() if line.startswith(">")]
+    scores = [float(header.split("motif=")[1].split()[0]) for header in headers]
+    assert scores == sorted(scores, reverse=True)
+    assert "hepg2=" in headers[0]
+
+
+def test_biopython_reads_the_designs(tmp_path):
+    parser = pytest.importorskip("Bio.SeqIO")
+    host = tiny()
+    problems = host.problems("test", 3)
+    host.write(tmp_path / "designs.fa", problems, Decode().answer(host, problems, 0, host.model()))
+    records = list(parser.parse(tmp_path / "designs.fa", "fasta"))
+    assert [len(record.seq) for record in records] == [200, 200, 200]
+    assert "motif=" in records[0].description
+
+
+@pytest.mark.parametrize(
+    ("letters", "said"),
+    [
+        ("N" + "_" * 199, "position 1 is 'N': an unknown base cannot be scored; _ where a position is to be filled"),
+        ("E" + "_" * 199, "position 1 is 'E': expected bases ACGT"),
+        ("ACGT_", "it has 5 letters: expected 200"),
+        ("A" * 200, "it has no _ to design"),
+    ],
+)
+def test_a_file_that_does_not_fit_is_explained(tmp_path, letters, said):
+    (tmp_path / "mine.fa").write_text(f">good\n{'_' * 100}{'ACGT' * 25}\n>bad\n{letters}\n")
+    problems, left_out = tiny().read_problems(tmp_path / "mine.fa")
+    assert problems.facts == ["good"]
+    assert int((problems.canvas == bases.MASK).sum()) == 100
+    assert said in left_out[0]
+
+
+@pytest.mark.slow
+def test_the_five_arms_are_fine_tuned_and_decoded(tmp_path, monkeypatch):
+    monkeypatch.setenv("DPRM_CACHE", str(tmp_path))
+    sites.prepare(table(tmp_path / "sites.txt"), tmp_path / "sdpo" / "sites")
+    out = tmp_path / "card.json"
+    asked = ["study", "sdpo", "--tiny", "--limit", "2", "--widths", "20", "--out", str(out), "--work", f"{tmp_path}/w"]
+    result = CliRunner().invoke(app, asked)
+    assert result.exit_code == 0, result.output
+    card = json.loads(out.read_text())
+    arms = ["start", "native", "confidence-progressive", "uncertainty-progressive", "dprm", "dprm-random"]
+    assert list(card["arms"]) == arms
+    assert card["paired"] is False
+    assert len({arm["weights"] for arm in card["arms"].values()}) == 6
+    assert {arm for arm, told in card["arms"].items() if told.get("policy")} == {"dprm", "dprm-random"}
+    learned = [entry["arm"] for entry in card["results"] if entry["order"] == "learned top_m"]
+    assert learned == ["dprm", "dprm-random"]
+    assert all(0 < entry["reward"] < 1 for entry in card["results"])
