@@ -118,6 +118,16 @@ ENTRIES = {
             " --out weights/sdpo.safetensors",
             "dprm.hosts.sdpo.sites",
         ),
+        Entry(
+            "dplm",
+            "protein domains: sequence and structure",
+            "residues and structure tokens",
+            "dprm.hosts.dplm.host",
+            "dplm.safetensors",
+            "dprm data dplm && dprm train dplm --law random --steps 12000 --rows 256 --device cuda"
+            " --out weights/dplm.safetensors",
+            "dprm.hosts.dplm.domains",
+        ),
     )
 }
 

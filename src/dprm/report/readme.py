@@ -57,6 +57,25 @@ def table(cards: dict[str, Card], folder: str) -> str:
     return _markdown(columns, rows)
 
 
+def metric_table(cards: dict[str, Card], folder: str) -> str:
+    """One line a card and order of one host, with every metric of the host; those that are not rewarded as well."""
+    names = list(dict.fromkeys(metric.name for card in cards.values() for metric in card.metrics))
+    rows = [
+        (
+            _link(folder, name, str(card.preference) or card.judged[0].name, card.variant),
+            f"{card.count:,} {card.split}",
+            order,
+            *(f"{arm.metrics[each].mean:.3f}" if each in arm.metrics else "" for each in names),
+            _gain(card, arm)[0],
+            f"{arm.changed:.0%}",
+            f"{arm.nfe:.0f}",
+        )
+        for name, card in cards.items()
+        for order, arm in card.arms.items()
+    ]
+    return _markdown(("rewarded", "problems", "order", *names, _GAIN[0], "decisions changed", "calls"), rows)
+
+
 def fit_table(cards: dict[str, Card], folder: str) -> str:
     """One line a fit, for cards that compare nothing else: what it took and what it gained."""
     columns = ("host", "positions a step", "problems", "estimator", "calls of the fit", "guidance", "solved", *_GAIN)
@@ -139,8 +158,11 @@ def main(root: Path, check: bool) -> int:
     cards, studies = cards_in(root / "results"), studies_in(root / "results")
     calibration = root / "results" / CALIBRATION
     worlds = json.loads(calibration.read_text()) if calibration.is_file() else {"worlds": []}
+    of_host = {
+        card.host: {name: each for name, each in cards.items() if each.host == card.host} for card in cards.values()
+    }
     stale = []
-    for document, folder in DOCUMENTS.items():
+    for document, folder in {**DOCUMENTS, **{f"docs/{host}.md": "../results" for host in of_host}}.items():
         path = root / document
         if not path.is_file():
             continue
@@ -151,6 +173,7 @@ def main(root: Path, check: bool) -> int:
             "fits": fit_table(cards, folder),
             "studies": study_table(studies, folder),
             "calibration": calibration_table(worlds),
+            **{f"metrics {host}": metric_table(own, folder) for host, own in of_host.items()},
         }.items():
             wanted = _put(wanted, name, content)
         if wanted != text:

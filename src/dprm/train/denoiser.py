@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,19 @@ def save_weights(path: Path, model: Transformer, facts: dict[str, Any]) -> None:
     checkpoint.save(path, halves, {"model": model.config.to_dict(), **facts})
 
 
-def load_weights(path: Path, device: torch.device | str = "cpu") -> tuple[Transformer, dict[str, Any]]:
-    """The model, in float32, and the facts of a file written by `save_weights`."""
+def _transformer(config: dict[str, Any]) -> Transformer:
+    return Transformer(Config(**config))
+
+
+def load_weights(
+    path: Path, device: torch.device | str = "cpu", build: Callable[[dict[str, Any]], Any] = _transformer
+) -> tuple[Any, dict[str, Any]]:
+    """The model, in float32, and the facts of a file written by `save_weights`.
+
+    Args:
+        build: the model of a stored shape.
+    """
     tensors, facts = checkpoint.load(path)
-    model = Transformer(Config(**facts["model"]))
+    model = build(facts["model"])
     model.load_state_dict({name: tensor.float() for name, tensor in tensors.items()}, strict=not model.config.tied)
     return model.to(device).requires_grad_(False).eval(), facts

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,6 +25,7 @@ class Task:
         config: the model it needs, in its usual size.
         data: (seed, device, work folder) → endless sequences; what takes long to make is kept in the folder.
         wrap: (model, device) → the host with that model.
+        build: (config, seed) → the model; a host may bring one of its own, with a config of its own.
         phases: K of the streaming pool.
         start: the weights that a training begins with; None: random ones.
         measured: (host, problems) → what is measured of a trained model besides what it solves, by name.
@@ -31,14 +33,15 @@ class Task:
 
     config: Config
     data: Callable[[int, torch.device, Path], Data]
-    wrap: Callable[[Transformer, torch.device], Host]
+    wrap: Callable[[Any, torch.device], Host]
     phases: int = 8
+    build: Callable[..., Any] = Transformer
     start: Callable[[], Path] | None = None
     measured: Callable[[Host, Problems], dict[str, float]] | None = None
 
-    def first(self, width: int | None, depth: int | None, seed: int) -> Transformer:
+    def first(self, width: int | None, depth: int | None, seed: int) -> Any:
         """The model before its training."""
-        model = Transformer(self.shaped(width, depth), seed)
+        model = self.build(self.shaped(width, depth), seed)
         if self.start is not None and width is None and depth is None:
             model.load_state_dict(load_weights(self.start(), "cpu")[0].state_dict())
         return model
@@ -50,7 +53,7 @@ class Task:
 
     def load(self, path: Path, device: torch.device | str = "cpu") -> Host:
         """The host with the model of a weights file."""
-        model, _ = load_weights(path, device)
+        model, _ = load_weights(path, device, lambda facts: self.build(type(self.config)(**facts)))
         host = self.wrap(model, torch.device(device))
         host.weights = sha256(path)[:16]
         return host

@@ -102,13 +102,19 @@ def train(
 
 
 def solved(host: Host, problems: Problems, widths: tuple[int, ...], signals: tuple[str, ...]) -> dict[str, float]:
-    """Share of problems solved under each signal and number of positions a step."""
+    """Share of problems solved under each signal and number of positions a step; of a host that solves nothing, the
+    mean terminal reward."""
     ways = {signal: Decode(Order(signal=signal)) for signal in signals}
+    solves = any(metric.name == "solved" for metric in host.judged) or not host.preference.weights
+    what = "solved" if solves else "reward"
+    # A host with a schedule of its own reveals as many as that says.
+    scheduled = not isinstance(host.decoding.count, Fixed)
     scores = {}
-    for width in widths:
-        rollouts = decoded(host.with_decoding(count=Fixed(width)), problems, ways, rows=512)
-        for signal, rollout in rollouts.items():
-            scores[f"solved_{signal}_{width}"] = float(successes(host, rollout.scores).double().mean())
+    for width in (None,) if scheduled else widths:
+        posed = host if width is None else host.with_decoding(count=Fixed(width))
+        for signal, rollout in decoded(posed, problems, ways, rows=512).items():
+            earned = successes(host, rollout.scores).double() if solves else host.reward(rollout.scores)
+            scores[f"{what}_{signal}" if width is None else f"{what}_{signal}_{width}"] = float(earned.mean())
     return scores
 
 
