@@ -10,11 +10,10 @@ from dprm.data.fasta import Alphabet
 
 LETTERS = "ACGT"
 MASK, VOCABULARY, LENGTH = 4, 5, 200
-_SIZES = {"kind": "bases", "shortest": LENGTH, "longest": LENGTH}
 _UNKNOWN = {"N": "an unknown base cannot be scored"}
-DNA = Alphabet(LETTERS, **_SIZES, unknown=_UNKNOWN)
+DNA = Alphabet(LETTERS, "bases", LENGTH, LENGTH, unknown=_UNKNOWN)
 # With bases to be designed.
-DESIGNED = Alphabet(LETTERS, **_SIZES, unknown=_UNKNOWN, masks="_")
+DESIGNED = Alphabet(LETTERS, "bases", LENGTH, LENGTH, masks="_", unknown=_UNKNOWN)
 
 
 def encoded(sequences: list[str]) -> Tensor:

@@ -83,7 +83,9 @@ def trained(part: Sites, epochs: int = 5, rows: int = 128, rate: float = 2e-3, s
             tokens = part.bases[batch].long()
             loss = F.binary_cross_entropy_with_logits(model(tokens), wanted[batch], pos_weight=balance)
             torch.autograd.backward(loss)
-            optimiser.step(), schedule.step(), optimiser.zero_grad()
+            optimiser.step()
+            schedule.step()
+            optimiser.zero_grad()
     return model.requires_grad_(False).eval()
 
 
