@@ -211,7 +211,7 @@ def test_domains_are_written_with_their_structure(tmp_path):
     problems = made.posed(tokens.encoded(*map(list, zip(*proteins(2)))), torch.arange(2))
     rollout = Decode().answer(made, problems, 0, made.model())
     assert made.write(tmp_path / "out.fa", problems, rollout) == ["2 domains, sequence and structure"]
-    records, left_out = read_fasta(tmp_path / "out.fa", Alphabet("ACDEFGHIKLMNPQRSTVWYB", "amino acids", 1, 96))
+    records, left_out = read_fasta(tmp_path / "out.fa", Alphabet("ACDEFGHIKLMNPQRSTVWYB", "amino acids", 1, 128))
     assert not left_out
     assert [record.name for record in records] == ["domain-1", "domain-1-dssp", "domain-2", "domain-2-dssp"]
     assert "balanced=" in (tmp_path / "out.fa").read_text().splitlines()[0]
