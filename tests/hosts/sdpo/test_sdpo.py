@@ -11,7 +11,7 @@ from dprm.cli import app
 from dprm.data.fasta import read_fasta
 from dprm.data.packages import cache
 from dprm.host.rollout import Decode
-from dprm.hosts.sdpo import bases, classifier, matrices, motifs, sites, words
+from dprm.hosts.sdpo import bases, classifier, greedy, matrices, motifs, sites, words
 from dprm.hosts.sdpo.host import RegulatoryDNA
 from dprm.train.denoiser import Denoiser
 from dprm.train.transformer import Config, Transformer
@@ -192,6 +192,30 @@ def test_a_file_that_does_not_fit_is_explained(tmp_path, letters, said):
     assert problems.facts == ["good"]
     assert int((problems.canvas == bases.MASK).sum()) == 100
     assert said in left_out[0]
+
+
+def test_greedy_substitution_makes_the_best_single_change_and_counts_its_calls():
+    tokens = random_bases(2)
+    changed = greedy.best_substitution(tokens)
+    assert ((changed != tokens).sum(1) == 1).all()
+    before = motifs.motif_score(tokens)
+    for row in range(2):
+        best = before[row]
+        for place in range(200):
+            others = tokens[row].repeat(3, 1)
+            others[:, place] = (others[:, place] + torch.arange(1, 4)) % 4
+            best = max(best, motifs.motif_score(others).max())
+        assert motifs.motif_score(changed)[row] == best
+    host = tiny()
+    problems = host.problems("test", 2)
+    native = Decode().answer(host, problems, 0, host.model())
+    rollout = greedy.GreedySubstitution(rounds=2).answer(host, problems, 0, host.model())
+    assert (rollout.scores[:, 0] > native.scores[:, 0]).all()
+    assert ((rollout.tokens != native.tokens).sum(1) <= 2).all()
+    assert (rollout.nfe == native.nfe + 1 + 2 * 600).all()
+    perfect = torch.cat([matrices.log_odds(matrix).argmax(0) for matrix in matrices.counts().values()])
+    perfect = torch.nn.functional.pad(perfect, (0, 200 - len(perfect))).unsqueeze(0)
+    assert torch.equal(greedy.best_substitution(perfect), perfect)
 
 
 @pytest.mark.slow

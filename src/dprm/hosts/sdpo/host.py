@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
@@ -17,6 +18,7 @@ from dprm.host.host import SPLITS, Host, Problems
 from dprm.host.metrics import HELD_OUT, SET, Metric, Preference
 from dprm.hosts.sdpo import classifier
 from dprm.hosts.sdpo.bases import DESIGNED, LENGTH, LETTERS, MASK, VOCABULARY, decoded, encoded
+from dprm.hosts.sdpo.greedy import GreedySubstitution
 from dprm.hosts.sdpo.motifs import motif_score
 from dprm.hosts.sdpo.sites import SiteData
 from dprm.hosts.sdpo.words import word_correlation
@@ -53,6 +55,7 @@ class RegulatoryDNA(Host):
     )
     preference = Preference({"motif": 1.0})
     success: ClassVar[str] = "hepg2"
+    ways = MappingProxyType({"greedy substitution": GreedySubstitution()})
     decoding = Decoding(mask_id=MASK, signal=Random(), count=Fixed(4), temperature=1.0, confidence_of="mode")
 
     def __init__(self, model: Model, reference: Model | None = None, device: torch.device | str = "cpu"):
