@@ -69,10 +69,10 @@ def test_missing_and_damaged_weights_say_how_to_get_them(tmp_path, monkeypatch):
 
 
 def test_an_unknown_host_is_named():
-    with pytest.raises(ValueError, match="there is no host 'gpt': expected one of dmpo, puma, puma_words"):
+    with pytest.raises(ValueError, match="there is no host 'gpt': expected one of dmpo, prism, puma, puma_words"):
         load("gpt")
     for of_ours in (task_of, trainings_of):
-        with pytest.raises(ValueError, match=r"host .*'gpt'.*: expected one of dmpo, puma, puma_words"):
+        with pytest.raises(ValueError, match=r"host .*'gpt'.*: expected one of dmpo, prism, puma, puma_words"):
             of_ours("gpt")
 
 

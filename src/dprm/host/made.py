@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from dprm.data.draws import Draws, row_hash
+from dprm.data.lines import nothing_left
 from dprm.decode.counts import CountRule, resolve_count
 from dprm.decode.decoding import Decoding
 from dprm.decode.loop import Model
@@ -19,7 +20,7 @@ from dprm.host.host import SPLITS, Host, Problems
 from dprm.host.identity import word
 from dprm.host.judging import Judge
 from dprm.host.metrics import Metric, Preference
-from dprm.host.problem_files import nothing_left, read_json_lines
+from dprm.host.problem_files import read_json_lines
 from dprm.host.rollout import Rollout
 from dprm.order.checks import check_one_of, fail_at
 

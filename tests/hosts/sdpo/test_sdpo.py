@@ -218,6 +218,12 @@ def test_greedy_substitution_makes_the_best_single_change_and_counts_its_calls()
     assert torch.equal(greedy.best_substitution(perfect), perfect)
 
 
+def test_a_file_without_a_base_to_design_is_an_error(tmp_path):
+    (tmp_path / "mine.fa").write_text(f">done\n{'ACGT' * 50}\n")
+    with pytest.raises(ValueError, match=r"no problem that can be used: done: it has no _ to design"):
+        tiny().read_problems(tmp_path / "mine.fa")
+
+
 @pytest.mark.slow
 def test_the_five_arms_are_fine_tuned_and_decoded(tmp_path, monkeypatch):
     monkeypatch.setenv("DPRM_CACHE", str(tmp_path))

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from dprm.data.draws import Draws, row_hash
 from dprm.data.fasta import Record, read_fasta, write_fasta
+from dprm.data.lines import nothing_left
 from dprm.decode import Decoding, Fixed
 from dprm.decode.loop import Model
 from dprm.host import weights as committed
@@ -80,7 +81,9 @@ class RegulatoryDNA(Host):
         records, left_out = read_fasta(path, DESIGNED)
         left_out += [f"{record.name}: it has no _ to design" for record in records if "_" not in record.letters]
         records = [record for record in records if "_" in record.letters]
-        canvas = encoded([record.letters for record in records]) if records else torch.zeros(0, LENGTH).long()
+        if not records:
+            raise nothing_left(path, left_out)
+        canvas = encoded([record.letters for record in records])
         names = [record.name for record in records]
         told = torch.stack([torch.arange(len(records)), torch.full((len(records),), len(SPLITS))], 1)
         key = row_hash(torch.cat([canvas, told], 1))
