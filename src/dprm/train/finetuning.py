@@ -23,7 +23,6 @@ import torch
 from torch import Tensor
 
 from dprm.host.host import Host
-from dprm.host.weights import sha256
 from dprm.order import Gate, Order
 from dprm.train import checkpoint
 from dprm.train.denoiser import Denoiser, load_weights, save_weights
@@ -35,10 +34,8 @@ from dprm.train.recipe import Recipe
 from dprm.train.sdpo import Sdpo
 from dprm.train.task import Task
 from dprm.train.training import Training
-from dprm.train.trainings import Trained, Trainings
-from dprm.train.transformer import Transformer
+from dprm.train.trainings import START, FromStart, Trained
 
-START = "start"
 NATIVE, CONFIDENCE, UNCERTAINTY = "native", "confidence-progressive", "uncertainty-progressive"
 DPRM, DPRM_RANDOM = "dprm", "dprm-random"
 ARMS = (NATIVE, CONFIDENCE, UNCERTAINTY, DPRM, DPRM_RANDOM)
@@ -55,7 +52,7 @@ class TerminalReward:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FineTunings(Trainings):
+class FineTunings(FromStart):
     """The arms, and the start.
 
     Attributes:
@@ -82,18 +79,13 @@ class FineTunings(Trainings):
         *("batch", "rate", "beta", "scale", "phases", "bins", "ready"),
         *("warm", "switch", "every", "prompts", "answers"),
     )
-    GIVEN = (START,)
 
     def rehearsal(self) -> FineTunings:
         return replace(self, batch=8, steps=6, every=2, answers=4, ready=4.0, tiny=32, samples=1)
 
     def check(self, host: str, task: Task, weights: Mapping[str, Path], folder: Path, seed: int) -> None:
-        super().check(host, task, weights, folder, seed)
-        if START not in weights and not self.tiny:
-            raise ValueError("weights has no start: give the file of the weights to fine-tune")
         self.recipe(seed)
-        start = sha256(weights[START])[:16] if START in weights else None
-        self._claim(folder, host, seed, start=start)
+        super().check(host, task, weights, folder, seed)
 
     def recipe(self, seed: int) -> Recipe:
         """The optimiser's numbers."""
@@ -104,9 +96,7 @@ class FineTunings(Trainings):
     def trained(
         self, host: str, task: Task, weights: Mapping[str, Path], folder: Path, seed: int, device: torch.device
     ) -> dict[str, Trained]:
-        start = weights.get(START, folder / f"{START}.safetensors")
-        if START not in weights:
-            save_weights(start, Transformer(task.shaped(self.tiny, 1), seed), {"host": host})
+        start = self._start(host, task, weights, folder, seed)
         arms = {START: Trained.of(start, None, steps=0)}
         for name in ARMS:
             path, learns = folder / f"{name}.safetensors", name in (DPRM, DPRM_RANDOM)

@@ -25,7 +25,6 @@ from dprm.decode.counts import Fixed
 from dprm.host.decoded import decoded
 from dprm.host.host import Host
 from dprm.host.rollout import Decode
-from dprm.host.weights import sha256
 from dprm.order import Gate, Order
 from dprm.train import checkpoint
 from dprm.train.denoiser import load_weights, save_weights
@@ -34,11 +33,11 @@ from dprm.train.recipe import Recipe
 from dprm.train.rollouts import RolloutPlan, Rollouts
 from dprm.train.task import Task, successes
 from dprm.train.training import Training
-from dprm.train.trainings import Trained, Trainings
+from dprm.train.trainings import START, FromStart, Trained
 from dprm.train.transformer import Transformer
 from dprm.train.wdce import Wdce
 
-START, DPRM = "start", "dprm-progressive"
+DPRM = "dprm-progressive"
 ARMS = ("random", "confidence-progressive", DPRM)
 # The gate opens from a tenth to four tenths of the refreshes, as in the paper; where their number is not known at the
 # start, between these.
@@ -47,7 +46,7 @@ UNKNOWN = (40, 160)
 
 
 @dataclass(frozen=True, kw_only=True)
-class PostTrainings(Trainings):
+class PostTrainings(FromStart):
     """The arms, and the start.
 
     Attributes:
@@ -80,7 +79,6 @@ class PostTrainings(Trainings):
         *("stock", "minutes", "prompts", "generations", "reuse", "bounds", "sync"),
         *("rate", "average", "negative", "width", "heat", "ready", "checked"),
     )
-    GIVEN = (START,)
 
     def rehearsal(self) -> PostTrainings:
         few = replace(self, prompts=2, generations=4, stock=20, ready=8.0, bounds=1, checked=4)
@@ -109,13 +107,12 @@ class PostTrainings(Trainings):
         )
 
     def check(self, host: str, task: Task, weights: Mapping[str, Path], folder: Path, seed: int) -> None:
-        super().check(host, task, weights, folder, seed)
-        if START not in weights and not self.tiny:
-            raise ValueError("weights has no start: give the file of the weights to post-train")
         self.recipe(seed, self._updates)
         Wdce(negative=self.negative)
-        start = sha256(weights[START])[:16] if START in weights else None
-        self._claim(folder, host, seed, start=start, difficulty=self.difficulty)
+        super().check(host, task, weights, folder, seed)
+
+    def _claimed(self) -> dict[str, Any]:
+        return {"difficulty": self.difficulty}
 
     @property
     def _updates(self) -> int | None:
@@ -124,9 +121,7 @@ class PostTrainings(Trainings):
     def trained(
         self, host: str, task: Task, weights: Mapping[str, Path], folder: Path, seed: int, device: torch.device
     ) -> dict[str, Trained]:
-        start = weights.get(START, folder / f"{START}.safetensors")
-        if START not in weights:
-            save_weights(start, Transformer(task.shaped(self.tiny, 1), seed), {"host": host})
+        start = self._start(host, task, weights, folder, seed)
         arms, steps = {START: Trained.of(start, None, steps=0)}, self._updates
         for name in reversed(ARMS):
             path = folder / f"{name}.safetensors"

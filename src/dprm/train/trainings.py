@@ -19,11 +19,14 @@ from dprm.order import Policy
 from dprm.order.files import write_whole
 from dprm.order.rules import RULES
 from dprm.train import checkpoint
+from dprm.train.denoiser import save_weights
 from dprm.train.recipe import Recipe
 from dprm.train.task import Task
 from dprm.train.train import LAWS, train
 from dprm.train.training import differences
 
+# The weights that several arms begin with.
+START = "start"
 # By what the law that learns is decoded besides signals: what it learned, under every rule.
 LEARNED_ORDERS = tuple(f"learned {rule}" for rule in RULES)
 
@@ -116,6 +119,31 @@ class Trainings:
         if path.is_file() and (differing := differences(json.loads(path.read_text()), setting)):
             raise ValueError(f"{folder} holds another study: {'; '.join(differing)}; choose another folder (--work)")
         write_whole(path, json.dumps(setting, indent=1).encode())
+
+
+@dataclass(frozen=True, kw_only=True)
+class FromStart(Trainings):
+    """Arms that begin with the same weights, which are given, or made at random for a rehearsal."""
+
+    GIVEN = (START,)
+
+    def check(self, host: str, task: Task, weights: Mapping[str, Path], folder: Path, seed: int) -> None:
+        super().check(host, task, weights, folder, seed)
+        if START not in weights and not self.tiny:
+            raise ValueError("weights has no start: give the file of the weights to begin with")
+        start = sha256(weights[START])[:16] if START in weights else None
+        self._claim(folder, host, seed, start=start, **self._claimed())
+
+    def _claimed(self) -> dict[str, Any]:
+        """What else a folder of these trainings belongs to."""
+        return {}
+
+    def _start(self, host: str, task: Task, weights: Mapping[str, Path], folder: Path, seed: int) -> Path:
+        """The file of the weights to begin with."""
+        start = weights.get(START, folder / f"{START}.safetensors")
+        if START not in weights:
+            save_weights(start, task.build(task.shaped(self.tiny, 1), seed), {"host": host})
+        return start
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -125,7 +125,7 @@ def test_given_weights_are_the_start(tmp_path):
         rehearse(tmp_path / "other", SMALL, {START: path})
     with pytest.raises(ValueError, match="weights has 'random': expected one of start"):
         rehearse(tmp_path / "other", SMALL, {"random": path})
-    with pytest.raises(ValueError, match="weights has no start: give the file of the weights to post-train"):
+    with pytest.raises(ValueError, match="weights has no start: give the file of the weights to begin with"):
         rehearse(tmp_path / "other", replace(SMALL, tiny=0))
     assert not (tmp_path / "other").exists()
 
