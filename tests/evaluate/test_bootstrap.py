@@ -7,6 +7,7 @@ from dprm.evaluate.bootstrap import (
     independent_interval,
     mean_interval,
     paired_interval,
+    resampled_means,
     seeds_interval,
     student,
     student_interval,
@@ -113,3 +114,15 @@ def test_a_few_numbers_have_the_interval_of_student():
     assert (mean, high - mean) == (2.0, pytest.approx(4.3027 / 3**0.5))
     assert low == pytest.approx(2.0 - 4.3027 / 3**0.5)
     assert student(30) == pytest.approx(2.0423, abs=2e-4)
+
+
+def test_resampled_means_of_terms_have_the_spread_of_a_mean_and_draw_their_columns_together():
+    terms = torch.randn(200, 2, generator=torch.Generator().manual_seed(0)).double()
+    terms = torch.cat([terms, terms.sum(1, keepdim=True)], 1)
+    means = resampled_means(terms, 4000)
+    assert means.shape == (4000, 3)
+    torch.testing.assert_close(means.mean(0), terms.mean(0), atol=0.01, rtol=0)
+    torch.testing.assert_close(means.std(0), terms.std(0) / 200**0.5, atol=0.005, rtol=0)
+    torch.testing.assert_close(means[:, 0] + means[:, 1], means[:, 2])
+    assert torch.equal(resampled_means(terms[:, :1], 4000), means[:, :1])
+    assert not torch.equal(resampled_means(terms, 4000, seed=1), means)

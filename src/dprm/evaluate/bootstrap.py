@@ -127,6 +127,20 @@ def seeds_interval(
     return interval, spread(treated.double().mean(1))
 
 
+def resampled_means(terms: Tensor, resamples: int, seed: int = 0) -> Tensor:
+    """[R,F] float64 means of rows of terms [N,F], drawn with replacement; one seed draws the same rows of any terms."""
+    means = []
+    for picks in _picks(len(terms), resamples, seed):
+        count = torch.zeros(picks.shape, dtype=torch.float64).scatter_add_(1, picks, torch.ones_like(picks).double())
+        means.append(count @ terms.double() / len(terms))
+    return torch.cat(means)
+
+
+def percentile_interval(estimate: float, values: Tensor, level: float = 0.95) -> Interval:
+    """An estimate with the ends of the interval of its resampled values [R]."""
+    return _interval(torch.tensor(estimate), values.double(), level)
+
+
 def student_interval(means: Tensor) -> Interval:
     """The 95 % interval of the expectation of a few numbers [S], S ≥ 2, one a seed: mean ± t · sd/√S.
 

@@ -11,13 +11,16 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from dprm.evaluate.bootstrap import spread, student_interval
+from dprm.evaluate.bootstrap import percentile_interval, resampled_means, spread, student_interval
 from dprm.evaluate.card import Arm, Estimate
 from dprm.evaluate.diagnostics import differing, residual_coverage, selections, settled_share
 from dprm.host.host import Host, Problems
 from dprm.host.metrics import SET
 from dprm.host.rollout import Rollout
 from dprm.order.order import Order
+
+# Resamples of outputs for the metrics of all of them together.
+SET_RESAMPLES = 1000
 
 
 def measured(rollouts: Sequence[Rollout], control: Sequence[Rollout], order: Order | None) -> Arm:
@@ -65,10 +68,18 @@ def _add_policy(arm: Arm, order: Order, rollout: Rollout) -> None:
 def set_estimates(
     host: Host, problems: Problems, rollouts: Sequence[Rollout], control: Sequence[Rollout]
 ) -> dict[str, Estimate]:
-    """The metrics of all outputs together, by name; with intervals over the decode seeds where there are several."""
+    """The metrics of all outputs together, by name.
+
+    Where they are made of means over the outputs, outputs are resampled inside every decode seed, and seeds averaged.
+    Otherwise there are intervals over the decode seeds, if there are several.
+    """
     names = [metric.name for metric in host.metrics if metric.role == SET]
     if not names:
         return {}
+    terms = [host.set_terms(problems, rollout.tokens) for rollout in rollouts]
+    if all(each is not None for each in terms):
+        usual_terms = terms if rollouts is control else [host.set_terms(problems, each.tokens) for each in control]
+        return _of_terms(host, names, terms, None if rollouts is control else usual_terms)  # type: ignore[arg-type]
     own, other = ([host.set_scores(problems, rollout.tokens) for rollout in seeds] for seeds in (rollouts, control))
     estimates = {}
     for name in names:
@@ -78,6 +89,32 @@ def set_estimates(
         if rollouts is not control:
             delta = _over_seeds(values - usual)
             estimate = replace(estimate, delta=delta.mean, delta_low=delta.low, delta_high=delta.high)
+        estimates[name] = estimate
+    return estimates
+
+
+def _of_terms(
+    host: Host, names: Sequence[str], terms: Sequence[Tensor], usual: Sequence[Tensor] | None
+) -> dict[str, Estimate]:
+    """Estimates of the metrics that terms [N,F] of every decode seed make; usual: those of the reference."""
+
+    def seen(each: Sequence[Tensor], shift: int) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """By metric the value of every seed [S], and the mean over seeds of resampled values [R]."""
+        whole = host.set_of(torch.stack([part.double().mean(0) for part in each]))
+        draws = [host.set_of(resampled_means(part, SET_RESAMPLES, 2 * s + shift)) for s, part in enumerate(each)]
+        return whole, {name: torch.stack([draw[name] for draw in draws]).mean(0) for name in names}
+
+    own, own_draws = seen(terms, 0)
+    # Outputs of the same problem are drawn together; where they belong to the order, each by itself.
+    other, other_draws = (own, own_draws) if usual is None else seen(usual, 0 if host.paired else 1)
+    estimates = {}
+    for name in names:
+        mean, low, high = percentile_interval(float(own[name].mean()), own_draws[name])
+        estimate = Estimate(mean, low, high, spread=spread(own[name]) if len(terms) > 1 else None)
+        if usual is not None:
+            difference = float(own[name].mean() - other[name].mean())
+            delta = percentile_interval(difference, own_draws[name] - other_draws[name])
+            estimate = replace(estimate, delta=delta.estimate, delta_low=delta.low, delta_high=delta.high)
         estimates[name] = estimate
     return estimates
 

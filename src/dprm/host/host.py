@@ -148,6 +148,15 @@ class Host(ABC):
         """The metrics of all outputs together, by name."""
         return {}
 
+    def set_terms(self, problems: Problems, tokens: Tensor) -> Tensor | None:
+        """[N,F] terms of every output of whose means alone the metrics of all outputs are made, see `set_of`: outputs
+        can then be resampled. None: they are not."""
+        return None
+
+    def set_of(self, means: Tensor) -> dict[str, Tensor]:
+        """The metrics of all outputs together, each [R], by name, of means [R,F] of `set_terms`."""
+        raise NotImplementedError
+
     def at(self, difficulty: str) -> Self:
         """The same host with problems of another difficulty, such as `5` or `22-25`; what that means is its own."""
         raise ValueError(f"difficulty is {difficulty!r}: the problems of host {self.name} have no difficulty to choose")

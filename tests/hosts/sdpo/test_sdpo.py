@@ -10,6 +10,9 @@ from typer.testing import CliRunner
 from dprm.cli import app
 from dprm.data.fasta import read_fasta
 from dprm.data.packages import cache
+from dprm.decode import Fixed
+from dprm.evaluate.arms import arms_of
+from dprm.evaluate.compare import compare
 from dprm.host.rollout import Decode
 from dprm.hosts.sdpo import bases, classifier, greedy, matrices, motifs, sites, words
 from dprm.hosts.sdpo.host import RegulatoryDNA
@@ -74,8 +77,10 @@ def test_words_are_counted_as_they_stand():
             word = "".join("ACGT"[number // 4**power % 4] for power in (2, 1, 0))
             assert counts[row, number] == sum(text[at : at + 3] == word for at in range(10))
     assert torch.equal(bases.encoded(letters), tokens)
-    assert -1 <= words.word_correlation(tokens) <= 1
-    assert words.word_correlation(torch.zeros(0, 200).long()) == 0.0
+    own, real = counts.sum(0).double(), words.reference()
+    expected = torch.corrcoef(torch.stack([own, real]))[0, 1]
+    torch.testing.assert_close(words.word_correlation(counts.sum(0, keepdim=True))[0], expected)
+    assert words.word_correlation(torch.zeros(1, 64)).tolist() == [0.0]
 
 
 # ---- the held-out judge ----------------------------------------------------------------------------------------------
@@ -143,6 +148,19 @@ def test_problems_of_splits_differ_and_answers_are_judged_by_what_was_not_reward
     together = host.judge_set(problems, rollout.tokens)
     motif, success = rollout.scores[:, :2].mean(0).tolist()
     assert together["total"] == pytest.approx(motif * success * together["3-mer correlation"])
+
+
+def test_metrics_of_the_set_are_resampled_by_output():
+    host = tiny()
+    problems = host.problems("select", 12)
+    card = compare(host.with_decoding(count=Fixed(50)), problems, arms_of(host, ["confidence"]), split="select").card
+    assert card.arms["greedy substitution"].calls["oracle"] == 6001
+    for name in ("3-mer correlation", "total"):
+        for arm in card.arms.values():
+            metric = arm.metrics[name]
+            assert metric.low <= metric.mean <= metric.high
+        metric = card.arms["confidence"].metrics[name]
+        assert metric.delta_low < metric.delta < metric.delta_high
 
 
 def test_the_likelihood_is_that_of_the_reference_and_the_same_for_any_batch():

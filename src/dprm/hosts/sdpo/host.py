@@ -18,7 +18,7 @@ from dprm.host import weights as committed
 from dprm.host.host import SPLITS, Host, Problems
 from dprm.host.metrics import HELD_OUT, SET, Metric, Preference
 from dprm.hosts.sdpo import classifier
-from dprm.hosts.sdpo.bases import DESIGNED, LENGTH, LETTERS, MASK, VOCABULARY, decoded, encoded
+from dprm.hosts.sdpo.bases import DESIGNED, LENGTH, LETTERS, MASK, VOCABULARY, decoded, encoded, word_counts
 from dprm.hosts.sdpo.greedy import GreedySubstitution
 from dprm.hosts.sdpo.motifs import motif_score
 from dprm.hosts.sdpo.sites import SiteData
@@ -96,12 +96,20 @@ class RegulatoryDNA(Host):
         return torch.stack([motif_score(tokens), success.float(), self.log_likelihood(tokens)], 1)
 
     def judge_set(self, problems: Problems, tokens: Tensor) -> dict[str, float]:
-        """3-mer correlation to real sites of HepG2, and total = motif · HepG2 success · correlation, each a mean."""
+        means = self.set_terms(problems, tokens).mean(0, keepdim=True)
+        return {name: float(value) for name, value in self.set_of(means).items()}
+
+    def set_terms(self, problems: Problems, tokens: Tensor) -> Tensor:
+        """[N,66] motif score, HepG2 success, and the counts of 64 words of three bases."""
         tokens = tokens.to(self.device)
         success = classifier.hepg2(classifier.shipped(str(self.device)), tokens) > 0.5
-        correlation = word_correlation(tokens)
-        total = float(motif_score(tokens).mean() * success.float().mean()) * correlation
-        return {"3-mer correlation": correlation, "total": total}
+        columns = motif_score(tokens).unsqueeze(1), success.unsqueeze(1), word_counts(tokens)
+        return torch.cat([column.double() for column in columns], 1).cpu()
+
+    def set_of(self, means: Tensor) -> dict[str, Tensor]:
+        """3-mer correlation to real sites of HepG2, and total = motif · HepG2 success · correlation, each a mean."""
+        correlation = word_correlation(means[:, 2:])
+        return {"3-mer correlation": correlation, "total": means[:, 0] * means[:, 1] * correlation}
 
     @torch.no_grad()
     def log_likelihood(self, tokens: Tensor) -> Tensor:

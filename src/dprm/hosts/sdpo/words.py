@@ -30,12 +30,13 @@ def reference() -> Tensor:
     return torch.tensor(json.loads(SHIPPED.read_text())["counts"], dtype=torch.float64)
 
 
-def word_correlation(tokens: Tensor) -> float:
-    """Pearson correlation of the counts of words in sequences [N,L] and in real sites; 0 where they do not vary."""
-    own, real = word_counts(tokens).sum(0).double().cpu(), reference()
-    own, real = own - own.mean(), real - real.mean()
-    scale = own.norm() * real.norm()
-    return float(own @ real / scale) if scale > 0 else 0.0
+def word_correlation(counts: Tensor) -> Tensor:
+    """[R] Pearson correlation of counts of words [R,64], or their means, and those of real sites; 0 where they do not
+    vary."""
+    own, real = counts.double(), reference()
+    own, real = own - own.mean(1, keepdim=True), real - real.mean()
+    scale = own.norm(dim=1) * real.norm()
+    return torch.where(scale > 0, own @ real / scale.clamp(min=1e-300), 0.0)
 
 
 def main() -> None:
