@@ -169,3 +169,8 @@ class DataSets:
 
     sources: Mapping[str, Source]
     prepare: Callable[[Path, Path], tuple[Path, list[str]]]
+
+    def prepared(self, host: str, name: str, file: str) -> Path:
+        """The prepared file of a set, as `dprm data HOST` makes it; obtained and prepared where it is not there."""
+        path = cache() / host / name / file
+        return path if path.is_file() else self.prepare(self.sources[name].obtain(), path.parent)[0]

@@ -14,7 +14,7 @@ two learn their values from the terminal rewards of periodic decodes, and write 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -41,26 +41,18 @@ DPRM, DPRM_RANDOM = "dprm", "dprm-random"
 ARMS = (NATIVE, CONFIDENCE, UNCERTAINTY, DPRM, DPRM_RANDOM)
 
 
-@dataclass(frozen=True)
-class TerminalReward:
-    """Sequences [B,L] → [B], what the host pays for them."""
-
-    host: Host
-
-    def __call__(self, tokens: Tensor) -> Tensor:
-        return self.host.reward(self.host.scores(self.host.problems("train", len(tokens)), tokens)).to(tokens.device)
-
-
 @dataclass(frozen=True, kw_only=True)
 class FineTunings(FromStart):
     """The arms, and the start.
 
     Attributes:
+        reward: sequences [B,L] → [B] in [0, 1]: the host's terminal reward, and nothing else that it measures.
         batch: sequences an update. rate: peak learning rate. beta, scale: of the objective.
         phases, bins, ready: of the learned order's cells. warm, switch: of its gate, as shares of the lessons.
         every: updates between two lessons. prompts, answers: of a lesson.
     """
 
+    reward: Callable[[Tensor], Tensor]
     steps: int | None = 400
     batch: int = 512
     rate: float = 1e-5
@@ -115,7 +107,7 @@ class FineTunings(FromStart):
         data, recipe = task.data(seed, device, path.parent), self.recipe(seed)
         order = self._order(name, host)
         law = self._law(name, order, data, host, task, seed, device)
-        objective = Sdpo(Denoiser(reference), TerminalReward(task.wrap(reference, device)), self.beta, self.scale)
+        objective = Sdpo(Denoiser(reference), self.reward, self.beta, self.scale)
         run = Training(model, law, recipe, path.parent / name, objective=objective, title=name)
         run.run()
         if isinstance(law, LearningPool):

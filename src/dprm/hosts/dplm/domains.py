@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from dprm.data.draws import Draws, row_hash
-from dprm.data.packages import DataSets, Source, cache
+from dprm.data.packages import DataSets, Source
 from dprm.data.splits import in_split
-from dprm.hosts.dplm.tokens import LENGTH, LONGEST, MASK, PAD, RESIDUES, STATES, STRUCTURE, encoded
+from dprm.hosts.dplm.tokens import LENGTH, MASK, PAD, RESIDUES, STATES, STRUCTURE, encoded
 from dprm.order.files import read_tensors, write_tensors
 
 DOMAINS = Source(
@@ -26,7 +26,7 @@ DOMAINS = Source(
     licence="BSD-3 (package)",
     about="93,212 domains of SCOPe: sequence, secondary structure, class",
 )
-_KIND = "dprm.domains"
+_KIND, _FILE = "dprm.domains", "domains.safetensors"
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,7 @@ class Domains:
 
 def domains() -> Domains:
     """The prepared domains; obtained and prepared where they are not yet."""
-    path = cache() / "dplm" / "domains" / "domains.safetensors"
-    if not path.is_file():
-        path, _ = prepare(DOMAINS.obtain(), path.parent)
-    tensors, _ = read_tensors(path, _KIND)
+    tensors, _ = read_tensors(DATA.prepared("dplm", "domains", _FILE), _KIND)
     return Domains(**tensors)
 
 
@@ -72,9 +69,9 @@ def prepare(path: Path, folder: Path) -> tuple[Path, list[str]]:
         raise ValueError(f"{path} holds no domain that can be used: {left_out:,} are left out")
     structures, families = zip(*listed.values(), strict=True)
     tensors = {"canvas": encoded(list(listed), list(structures)).to(torch.uint8), "family": family_hash(families)}
-    write_tensors(folder / "domains.safetensors", tensors, {"kind": _KIND})
+    write_tensors(folder / _FILE, tensors, {"kind": _KIND})
     counts = f"{len(listed):,} domains of {len(set(families)):,} superfamilies"
-    return folder / "domains.safetensors", [f"{counts}; {left_out:,} left out, most of them too short or too long"]
+    return folder / _FILE, [f"{counts}; {left_out:,} left out, most of them too short or too long"]
 
 
 def family_hash(families: tuple[str, ...]) -> Tensor:
@@ -109,4 +106,3 @@ class DomainData:
 
 
 DATA = DataSets({"domains": DOMAINS}, prepare)
-__all__ = ["DATA", "DOMAINS", "LONGEST", "DomainData", "Domains", "domains", "family_hash", "prepare"]

@@ -18,7 +18,7 @@ from dprm.host.metrics import HELD_OUT, Metric, Preference
 from dprm.hosts.dplm import model as bits
 from dprm.hosts.dplm.domains import DomainData, domains
 from dprm.hosts.dplm.reader import TwoStreams
-from dprm.hosts.dplm.tokens import LENGTH, MASK, PAD, SIDES, STRUCTURE, VOCABULARY, shown, streams
+from dprm.hosts.dplm.tokens import MASK, PAD, SIDES, STRUCTURE, VOCABULARY, shown, streams
 from dprm.order import Reading
 from dprm.order.noise import mix_rows
 from dprm.train.denoiser import Denoiser
@@ -139,4 +139,3 @@ TASK = Task(
     build=bits.build,
 )
 TRAININGS = MaskLaws(orders=("random", "confidence", "entropy", "uncertainty", *LEARNED_ORDERS))
-__all__ = ["LENGTH", "TASK", "TRAININGS", "Proteins", "hidden_in"]

@@ -150,6 +150,7 @@ TASK = Task(
     wrap=_wrap,
 )
 TRAININGS = FineTunings(
+    reward=motif_score,
     orders=("random", "confidence", "uncertainty", "empty shortlist_top_m", "learned shortlist_top_m", "learned top_m"),
     widths=(4,),
     temperature=1.0,

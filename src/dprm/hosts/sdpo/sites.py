@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from dprm.data.fasta import read_fasta
-from dprm.data.packages import DataSets, Source, cache
+from dprm.data.packages import DataSets, Source
 from dprm.data.stock import Stock
 from dprm.hosts.sdpo.bases import DNA, LENGTH, MASK, encoded
 from dprm.hosts.sdpo.matrices import MATRICES
@@ -33,7 +33,7 @@ SITES = Source(
     about="47,872 DNase-hypersensitive sites of 200 bases in four cell lines",
 )
 CELLS = ("HepG2", "K562", "GM12878", "hESCT0")
-_KIND = "dprm.sites"
+_KIND, _FILE = "dprm.sites", "sites.safetensors"
 _OTHERS = {"X": 23, "Y": 24}
 
 
@@ -71,10 +71,7 @@ class Sites:
 
 def sites() -> Sites:
     """The prepared sites; obtained and prepared where they are not yet."""
-    path = cache() / "sdpo" / "sites" / "sites.safetensors"
-    if not path.is_file():
-        path, _ = prepare(SITES.obtain(), path.parent)
-    tensors, _ = read_tensors(path, _KIND)
+    tensors, _ = read_tensors(DATA.prepared("sdpo", "sites", _FILE), _KIND)
     return Sites(**tensors)
 
 
@@ -82,7 +79,7 @@ def prepare(path: Path, folder: Path) -> tuple[Path, list[str]]:
     """Sites of a table (TSV with sequence, chr, TAG, total_signal), or a person's own FASTA, taken for HepG2."""
     if path.suffix == ".sqlite":
         return path, []
-    out = folder / "sites.safetensors"
+    out = folder / _FILE
     if path.suffix in (".fa", ".fasta"):
         records, left_out = read_fasta(path, DNA)
         rows = [(record.letters, "HepG2", "3", 1.0) for record in records]
