@@ -46,4 +46,5 @@ def hosts(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON o
     console.print(table)
     for name, entry in ENTRIES.items():
         if states[name] != "here":
-            console.print(f"\nTo make the weights of {entry.name}:\n  {entry.command}", soft_wrap=True)
+            does = "get" if states[name] == "elsewhere" else "make"
+            console.print(f"\nTo {does} the weights of {entry.name}:\n  {entry.command}", soft_wrap=True)
