@@ -73,6 +73,7 @@ def study(
     puma, puma_words: three mask laws (random, confidence-progressive, DPRM-progressive) at equal steps and rows, each
     decoded under several orders and widths, with the order audit. dmpo: three post-training arms from one start at
     equal updates, and pass@K. An interrupted study goes on where it was.
+    sdpo: five fine-tuning arms from one start at equal updates.
 
     For example `dprm study puma --weights random=a.safetensors --weights confidence=b.safetensors --weights
     dprm=c.safetensors --difficulty 22-25`, or `dprm study dmpo --steps 400 --device cuda`.
