@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dprm
-from dprm.order import Halton, LeftToRight, PositionWeighted
+from dprm.order import Halton, LeftToRight, NoisyConfidence, PositionWeighted
 from dprm.order.signals import halton_ranks
 from tests.draws import SIGNALS, candidates, logits, seeds, taught
 
@@ -120,3 +120,35 @@ def test_unusable_signals_are_refused():
         dprm.Order(signal=lambda reading: reading.confidence * 0 - 1).select(reading, every, 1, 0.5)
     with pytest.raises(ValueError, match=r"signal\(reading\) has shape \(2,\)"):
         dprm.Order(signal=lambda reading: reading.confidence[:, 0]).select(reading, every, 1, 0.5)
+
+
+def test_noisy_confidence_is_confidence_at_the_end_and_without_randomness():
+    x = logits(3, 1, 16, 5)
+    every, p = torch.ones(1, 16, dtype=torch.bool), dprm.read(x)
+    quiet, noisy = NoisyConfidence(0.0), NoisyConfidence(2.0)
+    own = dprm.Order(signal="confidence").select(p, every, 5, 0.0).mask
+    assert torch.equal(dprm.Order(signal=quiet).select(p, every, 5, 0.0, seed=1).mask, own)
+    assert torch.equal(dprm.Order(signal=noisy).select(p, every, 5, 1.0, seed=1).mask, own)
+    drawn = [dprm.Order(signal=noisy).select(p, every, 5, 0.0, seed=seed).mask for seed in range(8)]
+    assert len({tuple(mask.flatten().tolist()) for mask in drawn}) > 1
+    with pytest.raises(ValueError, match="randomness"):
+        NoisyConfidence(-1.0)
+
+
+def test_noise_of_confidence_is_that_of_the_row_and_of_its_own_progress():
+    x = logits(4, 3, 16, 5)
+    every, progress, seed = torch.ones(3, 16, dtype=torch.bool), torch.tensor([0.0, 0.5, 0.9]), torch.tensor([5, 6, 7])
+    order = dprm.Order(signal=NoisyConfidence(1.0))
+    whole = order.select(dprm.read(x), every, 3, progress, seed=seed).mask
+    for row in range(3):
+        part = slice(row, row + 1)
+        alone = order.select(dprm.read(x[part]), every[part], 3, progress[part], seed=seed[part]).mask
+        assert torch.equal(alone, whole[part])
+
+
+def test_a_name_may_set_the_number_of_a_signal():
+    assert dprm.Order(signal="noisy_confidence:0.1").signal == NoisyConfidence(0.1)
+    assert dprm.Order(signal="halton:8").signal == Halton(height=8)
+    for wrong in ("noisy_confidence:much", "confidence:1", "halton:0.5"):
+        with pytest.raises(ValueError, match="expected NAME or NAME:NUMBER"):
+            dprm.Order(signal=wrong)

@@ -8,7 +8,9 @@ from dprm.cli.data import data
 from dprm.cli.demo import demo
 from dprm.cli.doctor import doctor
 from dprm.cli.fit import fit
+from dprm.cli.generate import generate
 from dprm.cli.hosts import hosts
+from dprm.cli.impute import impute
 from dprm.cli.merge import merge
 from dprm.cli.policy import policy
 from dprm.cli.repair import repair
@@ -32,6 +34,8 @@ for command in (demo, hosts, data, train, fit, compare, study, audit, report, po
 app.command()(merge)
 app.command()(doctor)
 app.command()(repair)
+app.command()(generate)
+app.command()(impute)
 
 
 def main() -> None:

@@ -20,7 +20,8 @@ Difficulty = Annotated[
 Width = Annotated[int | None, typer.Option(min=1, help="Positions revealed a step; default the host's own.")]
 Temperature = Annotated[float | None, typer.Option(min=0.0, help="Of the tokens; default the host's own.")]
 PreferenceText = Annotated[
-    str | None, typer.Option("--preference", help="Weights of the host's benefits, such as qed=0.55,sa=0.45.")
+    str | None,
+    typer.Option("--preference", help="Weights of benefits, such as qed=0.55,sa=0.45, or their name, such as B."),
 ]
 Reward = Annotated[
     str | None, typer.Option(help="Your own reward of (tokens, facts): package.module:function or path.py:function.")
@@ -109,4 +110,6 @@ def chosen_host(
         host = host.with_decoding(count=Fixed(width))
     if temperature is not None:
         host = host.with_decoding(temperature=temperature)
-    return host if preference is None else host.with_preference(Preference.read(preference))
+    if preference is None:
+        return host
+    return host.with_preference(host.preferences.get(preference) or Preference.read(preference))

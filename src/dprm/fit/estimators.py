@@ -17,6 +17,7 @@ from dprm.fit.montecarlo import MONTE_CARLO, MonteCarlo
 from dprm.fit.onpolicy import OnPolicy
 from dprm.fit.purpose import purpose
 from dprm.fit.run import Run
+from dprm.fit.sets import Sets
 from dprm.host.engine import Engine, Serial
 from dprm.host.host import Host
 from dprm.order.policy import Policy
@@ -41,6 +42,7 @@ ESTIMATORS: dict[str, Callable[..., Estimator]] = {
     "branched": Branched,
     "head": HeadFit,
     "leaning": partial(HeadFit, rounds=0),
+    "sets": Sets,
     MONTE_CARLO: MonteCarlo,
 }
 

@@ -123,6 +123,17 @@ class Run:
         identity = word(way.spec(), problems.key, turn)
         return self._kept("trajectories", identity, problems, self.rows, _Explore(way, mix(self.seed, turn)))
 
+    def kept(
+        self, kind: str, asked: object, count: int, work: Callable[[int], Iterator[tuple[int, Columns, Cost]]]
+    ) -> Columns:
+        """What an estimator collects in its own way, problem by problem.
+
+        Args:
+            asked: all that decides what is collected, besides host and seed.
+            work: from the number of problems done: (problems done, columns of the piece, its cost), piece after piece.
+        """
+        return self._kept(kind, word(asked), count, work)
+
     # ---- keeping ----------------------------------------------------------------------------------------------------
 
     def _kept(self, kind: str, identity: str, problems: Problems, rows: int, work: Work[Piece]) -> Columns:

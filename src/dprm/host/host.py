@@ -104,7 +104,8 @@ class Host(ABC):
     Attributes:
         name, domain: for people and commands. ordered: what the order decides about.
         decoding: the host's own decoding.
-        metrics: what answers are judged by. preference: which of it is the terminal reward.
+        metrics: what answers are judged by. preference: which of it is the terminal reward; preferences: those that
+            have a name.
         paired: answers of two orders to one problem are compared; False where samples belong to the order, not to a
             problem, as with generated molecules.
         columns: width of the canvas where it has two dimensions, for showing it.
@@ -123,6 +124,7 @@ class Host(ABC):
     decoding: Decoding
     metrics: tuple[Metric, ...] = (Metric("reward"),)
     preference: Preference = Preference()
+    preferences: ClassVar[Mapping[str, Preference]] = {}
     paired: bool = True
     columns: int | None = None
     weights: str = ""

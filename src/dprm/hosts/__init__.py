@@ -128,6 +128,24 @@ ENTRIES = {
             " --out weights/dplm.safetensors",
             "dprm.hosts.dplm.domains",
         ),
+        Entry(
+            "genmol",
+            "molecules in bracket-SAFE",
+            "positions of the fragment text",
+            "dprm.hosts.genmol.host",
+            "genmol.safetensors",
+            "dprm data genmol && dprm train genmol --minutes 10 --device cuda --out weights/genmol.safetensors",
+            data="dprm.hosts.genmol.data",
+        ),
+        Entry(
+            "dcm",
+            "single cells, binned counts",
+            "genes",
+            "dprm.hosts.dcm.host",
+            "dcm.safetensors",
+            "dprm data dcm && dprm train dcm --minutes 5 --device cuda --out weights/dcm.safetensors",
+            data="dprm.hosts.dcm.data",
+        ),
     )
 }
 

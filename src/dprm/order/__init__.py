@@ -7,7 +7,7 @@ from dprm.order.order import Order
 from dprm.order.policy import Policy, PolicyError
 from dprm.order.reading import Reading, read
 from dprm.order.scalarize import scalarize
-from dprm.order.signals import SIGNALS, Halton, LeftToRight, PositionWeighted, Signal
+from dprm.order.signals import SIGNALS, Halton, LeftToRight, NoisyConfidence, PositionWeighted, Signal
 from dprm.order.stats import Stats
 from dprm.order.values import Table, drift, estimate, radius
 
@@ -19,6 +19,7 @@ __all__ = [
     "Halton",
     "Head",
     "LeftToRight",
+    "NoisyConfidence",
     "Order",
     "Policy",
     "PolicyError",

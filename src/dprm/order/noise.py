@@ -92,6 +92,7 @@ class Stream:
 
     def __init__(self, seed: int | Tensor, progress: float | Tensor, rows: int, device: torch.device):
         """Args: seed int or [B]; progress float or [B], so that one seed gives fresh numbers at every step."""
+        self.progress = progress
         if isinstance(seed, Tensor):
             seeds = seed.to(device, torch.int64, non_blocking=True).unsqueeze(-1)
             self._keys, self._word = mix_rows(seeds, 1).to(torch.int32), 0

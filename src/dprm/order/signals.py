@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from dprm.order.checks import check_bounds, check_shape
+from dprm.order.checks import check_bounds, check_number, check_shape
 from dprm.order.lanes import log
 from dprm.order.noise import RANDOM_ORDER, Stream
 from dprm.order.reading import Reading
@@ -128,6 +128,30 @@ class Random(Signal):
 
 
 @dataclass(frozen=True)
+class NoisyConfidence(Signal):
+    """log ψ = log p(token) + r · (1 − progress) · Gumbel: confidence that explores early, as samplers of molecules do.
+
+    At r = 0 it is the order of confidence. The noise belongs to the signal, so every order that is made of it has it.
+    """
+
+    name: ClassVar[str] = "noisy_confidence"
+    linear: ClassVar[bool] = False
+    needs_noise: ClassVar[bool] = True
+    randomness: float = 0.3
+
+    def __post_init__(self) -> None:
+        check_number("randomness", self.randomness, 0)
+
+    def value(self, reading: Reading, stream: Stream | None) -> Tensor:
+        if stream is None:
+            raise ValueError("signal 'noisy_confidence' needs a seed")
+        gumbel = -stream.log_uniform(reading.tokens.shape[1], RANDOM_ORDER).neg_().log_()
+        left = 1.0 - stream.progress
+        scale = left.to(gumbel).unsqueeze(1) if isinstance(left, Tensor) else left
+        return reading.confidence.clamp(min=LEAST_PSI).log() + self.randomness * scale * gumbel
+
+
+@dataclass(frozen=True)
 class LeftToRight(Signal):
     """log ψ = −slope · position: a correction must be worth `slope` to jump one position ahead."""
 
@@ -195,18 +219,40 @@ class Custom(Signal):
 
 SIGNALS: dict[str, type[Signal]] = {
     kind.name: kind
-    for kind in (Confidence, Odds, Margin, Entropy, Uncertainty, Random, LeftToRight, Halton, PositionWeighted)
+    for kind in (
+        Confidence,
+        Odds,
+        Margin,
+        Entropy,
+        Uncertainty,
+        Random,
+        NoisyConfidence,
+        LeftToRight,
+        Halton,
+        PositionWeighted,
+    )
 }
 
 
 def resolve_signal(signal: str | Signal | Callable[[Reading], Tensor]) -> Signal:
-    """A signal from its name, from itself, or from a function of a Reading that returns ψ."""
+    """A signal from its name, from itself, or from a function of a Reading that returns ψ.
+
+    A name may set the signal's first number: `noisy_confidence:0.1`.
+    """
     if isinstance(signal, Signal):
         return signal
     if isinstance(signal, str):
-        if signal not in SIGNALS:
+        name, colon, number = signal.partition(":")
+        if name not in SIGNALS:
             raise ValueError(f"signal is {signal!r}: expected one of {', '.join(SIGNALS)}, or a function of a Reading")
-        return SIGNALS[signal]()
+        if not colon:
+            return SIGNALS[name]()
+        fields = dataclasses.fields(SIGNALS[name])  # type: ignore[arg-type]
+        settings = [field for field in fields if field.type in ("int", "float")]
+        try:
+            return SIGNALS[name](**{settings[0].name: (int if settings[0].type == "int" else float)(number)})
+        except (IndexError, ValueError):
+            raise ValueError(f"signal is {signal!r}: expected NAME or NAME:NUMBER, of a signal that has one") from None
     if callable(signal):
         return Custom(signal)
     raise TypeError(f"signal is {signal!r}: expected a name, a Signal or a function of a Reading")

@@ -1,0 +1,79 @@
+"""`dprm generate`: answers of a host as a file that people of its field open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dprm.cli.arguments import Device, Difficulty, HostName, PreferenceText, Rows, Seed, Weights, chosen_host, writable
+from dprm.cli.failure import clear_errors
+
+if TYPE_CHECKING:
+    from dprm.host.host import Host
+    from dprm.order.policy import Policy
+
+
+def generate(
+    host: HostName,
+    out: Annotated[Path, typer.Option(help="The file; its ending says the form, such as mols.sdf.")],
+    count: Annotated[int, typer.Option("-n", "--count", min=1, help="How many to draw.")] = 100,
+    policy: Annotated[
+        Path | None, typer.Option(help="The order; default the one that comes with the host for this preference.")
+    ] = None,
+    preference: PreferenceText = None,
+    difficulty: Difficulty = None,
+    weights: Weights = None,
+    seed: Seed = 0,
+    rows: Rows = 64,
+    device: Device = "cpu",
+) -> None:
+    """**Generate** with a host that makes things, such as molecules, under an order learned for your preference.
+
+    For example `dprm generate genmol --preference qed=0.55,sa=0.45 -n 100 --out mols.sdf`. What is not valid or comes
+    twice is left out, and said; the best by your preference come first.
+    """
+    import dprm
+    from dprm.cli.progress import bars
+    from dprm.fit.purpose import misfits
+    from dprm.host.decoded import decoded
+    from dprm.host.rollout import Decode
+
+    with clear_errors("generate"):
+        writable(out)
+        chosen = chosen_host(host, device=device, weights=weights, difficulty=difficulty, preference=preference)
+        learned = _shipped(chosen) if policy is None else dprm.Policy.load(policy)
+        for line in misfits(learned.notes, chosen) if learned is not None else ():
+            typer.echo(f"{policy}: {line}", err=True)
+        if learned is None:
+            typer.echo("no policy for this preference comes with the host: the host's own order decides", err=True)
+        problems = chosen.problems("test", count, seed)
+        way = Decode(None if learned is None else dprm.Order.from_policy(learned))
+        with bars() as on_progress:
+            answers = decoded(
+                chosen,
+                problems,
+                {"answers": way},
+                seed=seed,
+                rows=rows,
+                on_batch=lambda _, n: on_progress("made", n, count),
+            )
+        lines = chosen.write(out, problems, answers["answers"])
+    for line in [*lines, str(out)]:
+        typer.echo(line)
+
+
+def _shipped(host: Host) -> Policy | None:
+    """The policy among the committed weights whose preference has the same weights, if there is one."""
+    import dprm
+    from dprm.host import weights
+    from dprm.host.metrics import Preference
+
+    asked = dict(host.preference.weights)
+    for path in sorted(weights.folder().glob(f"{host.name}*.dprm")):
+        policy = dprm.Policy.load(path)
+        stored = policy.notes.get("preference", "")
+        if "=" in stored and policy.guidance > 0 and dict(Preference.read(stored).weights) == asked:
+            return policy
+    return None

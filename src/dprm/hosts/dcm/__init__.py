@@ -1,0 +1,1 @@
+"""Single cells as binned counts: what is ordered are the genes of a cell."""
