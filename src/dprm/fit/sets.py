@@ -90,7 +90,7 @@ class Sets:
 
     def strengths(self, policy: Policy) -> tuple[float, ...]:
         """Guidances to try of a fitted policy; differences are small beside log ψ."""
-        return (0.5, 1.0, 2.0, 4.0) if self.credit == "terminal" else (3.0, 10.0, 30.0, 100.0)
+        return (0.5, 1.0, 2.0, 4.0) if self.credit == "terminal" else (10.0, 30.0, 100.0, 300.0, 1000.0)
 
     def _order(self, host: Host, cells: Cells) -> Order:
         width = host.reward_range[1] - host.reward_range[0]

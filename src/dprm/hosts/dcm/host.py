@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib.util
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,6 +16,8 @@ from dprm.decode import Decoding, Even
 from dprm.decode.loop import Model
 from dprm.host.host import Host, Problems
 from dprm.host.metrics import HELD_OUT, Metric, Preference
+from dprm.host.rollout import Way
+from dprm.hosts.dcm.baselines import RULES, Filled
 from dprm.hosts.dcm.bins import Bins
 from dprm.hosts.dcm.data import Cells, prepared
 from dprm.hosts.dcm.model import CellConfig, CellModel
@@ -113,6 +116,11 @@ class SingleCells(Host):
         hidden = (problems.canvas == self.mask_id).cpu()
         target = torch.stack(list(problems.facts)).long()
         return judged(tokens.cpu(), target, hidden, self.bins.top)
+
+    def baselines(self) -> Mapping[str, Way]:
+        """Trivial ways to fill hidden genes, and MAGIC where it is installed."""
+        installed = importlib.util.find_spec("magic") is not None
+        return {rule: Filled(rule, self._cells) for rule in RULES if rule != "magic" or installed}
 
     def state_of(self, tokens: Tensor, reading: Reading) -> Tensor:
         """Whether the provisional bin of every gene is above 0."""
