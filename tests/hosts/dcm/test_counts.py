@@ -17,7 +17,7 @@ from dprm.order.files import read_tensors  # noqa: E402
 def annotated(matrix, cells=None, genes=None):
     import pandas
 
-    obs = pandas.DataFrame(index=cells or names(len(matrix)))
+    obs = pandas.DataFrame(index=cells or names(matrix.shape[0]))
     var = pandas.DataFrame(index=genes or [f"g{gene}" for gene in range(matrix.shape[1])])
     return anndata.AnnData(matrix, obs=obs, var=var)
 
@@ -89,9 +89,8 @@ def test_bins_grow_with_counts_and_none_is_out_of_reach():
     assert bool((line[1:] >= line[:-1]).all())
     reached = bins.of(raw)
     assert set(reached.unique().tolist()) == set(range(bins.top + 1))
-    wide = Bins.fitted(
-        numpy.random.default_rng(0).integers(1, 10_000, (500, 8)).astype(numpy.float32), list("abcdefgh")
-    )
+    many = numpy.random.default_rng(0).integers(1, 10_000, (500, 8)).astype(numpy.float32)
+    wide = Bins.fitted(many, list("abcdefgh"))
     assert len(wide.cuts) <= MOST_CUTS
 
 
