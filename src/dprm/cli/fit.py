@@ -37,7 +37,7 @@ from dprm.order.rules import RULES
 def fit(
     host: HostName,
     estimator: Annotated[
-        str, typer.Option(help="head, leaning, branched, onpolicy or montecarlo; several with commas.")
+        str, typer.Option(help="head, leaning, branched, sets, onpolicy or montecarlo; several with commas.")
     ] = "head",
     calls: Annotated[
         int, typer.Option(min=64, help="Model calls that each estimator may take: the price of the fit.")
@@ -51,6 +51,11 @@ def fit(
     beta: Annotated[float | None, typer.Option(help="Tables: inverse temperature β.")] = None,
     gate: Annotated[str | None, typer.Option(help="Tables: T_warm,T_switch,N_ready.")] = None,
     baseline: Annotated[str | None, typer.Option(help="onpolicy: none, global, prompt or auto.")] = None,
+    credit: Annotated[str | None, typer.Option(help="sets: difference, or terminal as in the paper.")] = None,
+    work: Annotated[
+        Path | None,
+        typer.Option(help="Keeps what is done; fits of several preferences may share it. Default beside the policy."),
+    ] = None,
     rule: Annotated[str | None, typer.Option(help="How the policy selects: top_m, shortlist_top_m, soft_bon.")] = None,
     out: Annotated[Path | None, typer.Option(help="The policy file; default runs/HOST.dprm.")] = None,
     problems: Annotated[
@@ -74,8 +79,9 @@ def fit(
     """Learn a **policy** on the fit split and choose its guidance on the select split, 0 included.
 
     `head` and `branched` force alternatives at states that the decoder visits and credit the difference; `leaning` is
-    where a `head` starts, the host's order leaning on one feature, such as left to right; `onpolicy` is the paper's
-    Algorithm 1; `montecarlo` asks continuations of every prompt and pays for them there, so it is taken only where
+    where a `head` starts, the host's order leaning on one feature, such as left to right; `sets` forces whole sets of
+    positions and keeps every benefit, so that one calibration (`--work`) serves every preference; `onpolicy` is the
+    paper's Algorithm 1; `montecarlo` asks continuations of every prompt and pays for them there, so it is taken only where
     nothing else is. A setting is taken over the host's own order only if its interval, corrected for all that was
     tried, is above 0. An interrupted fit goes on where it was. Beside the policy lie the account of the choice
     (.account.json) and, of a head, its control (.shuffled.dprm). Look at `test` once, with `dprm compare`. A policy
@@ -107,6 +113,7 @@ def fit(
             for line in left_out:
                 say(f"left out: {problems}, {line}", err=True)
         settings: dict[str, Any] = {"phases": phases, "bins": bins, "beta": beta, "baseline": baseline}
+        settings["credit"] = credit
         settings["gate"] = None if gate is None else _numbers("gate", gate, 3)
         with bars() as on_progress:
             fits, settled = fit_and_settle(
@@ -116,7 +123,7 @@ def fit(
                 select=select,
                 seed=seed,
                 rows=rows,
-                folder=path.with_name(f"{path.stem}.fit"),
+                folder=work or path.with_name(f"{path.stem}.fit"),
                 on=on,
                 guidances=None if guidance is None else _numbers("guidance", guidance),
                 rule=rule or "top_m",
