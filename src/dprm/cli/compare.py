@@ -70,9 +70,6 @@ def compare(
     verifier: Annotated[
         str | None, typer.Option(help="Of the search, (tokens [n,L], facts) → scores; default the model's likelihood.")
     ] = None,
-    baselines: Annotated[
-        bool, typer.Option("--baselines", help="Add what the host is to be compared with besides orders.")
-    ] = False,
     out: Annotated[Path | None, typer.Option(help="Write the result card here, its outcomes beside it.")] = None,
     work: Annotated[Path, typer.Option(help="Keeps finished batches: an interrupted run goes on.")] = Path("runs"),
     reward: Reward = None,
@@ -99,7 +96,7 @@ def compare(
     from functools import partial
 
     from dprm.cli.progress import bars
-    from dprm.evaluate.arms import Contender, arms_of
+    from dprm.evaluate.arms import arms_of
     from dprm.evaluate.compare import compare as run
     from dprm.evaluate.ledger import look
     from dprm.fit.purpose import misfits
@@ -158,8 +155,6 @@ def compare(
         looks = {}
         if source == "test":
             looks = {name: look(files[name], policies[name].digest, posed.digest, command) for name in files}
-        if baselines:
-            arms |= {name: Contender(way, {"baseline": name}) for name, way in chosen.baselines().items()}
         notes = {name: note for name, note in (("misfits", differing), ("looks", looks)) if note}
         with bars() as on_progress:
             comparison = run(

@@ -81,9 +81,9 @@ def fit(
     `head` and `branched` force alternatives at states that the decoder visits and credit the difference; `leaning` is
     where a `head` starts, the host's order leaning on one feature, such as left to right; `sets` forces whole sets of
     positions and keeps every benefit, so that one calibration (`--work`) serves every preference; `onpolicy` is the
-    paper's Algorithm 1; `montecarlo` asks continuations of every prompt and pays for them there, so it is taken only where
-    nothing else is. A setting is taken over the host's own order only if its interval, corrected for all that was
-    tried, is above 0. An interrupted fit goes on where it was. Beside the policy lie the account of the choice
+    paper's Algorithm 1; `montecarlo` asks continuations of every prompt and pays for them there, so it is taken only
+    where nothing else is. A setting is taken over the host's own order only if its interval, corrected for all that
+    was tried, is above 0. An interrupted fit goes on where it was. Beside the policy lie the account of the choice
     (.account.json) and, of a head, its control (.shuffled.dprm). Look at `test` once, with `dprm compare`. A policy
     that is written into the folder of the committed weights is entered into its manifest.
     """

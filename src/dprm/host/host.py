@@ -26,7 +26,7 @@ from dprm.order.checks import check_count
 from dprm.order.noise import mix_rows
 
 if TYPE_CHECKING:
-    from dprm.host.rollout import Rollout, Way
+    from dprm.host.rollout import Rollout
 
 SPLITS = ("train", "fit", "select", "test")
 
@@ -166,10 +166,6 @@ class Host(ABC):
     def read_problems(self, path: Path) -> tuple[Problems, list[str]]:
         """A person's own problems from a text file, and one line for each that does not fit and is left out."""
         raise ValueError(f"host {self.name} takes no problem files")
-
-    def baselines(self) -> Mapping[str, Way]:
-        """Ways to answer that are no orders of this model: trivial ones, and other people's; by name."""
-        return {}
 
     def write(self, path: Path, problems: Problems, rollout: Rollout) -> list[str]:
         """Write answers as people of the field open them; returns a summary, a line each."""

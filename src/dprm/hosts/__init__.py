@@ -143,7 +143,8 @@ ENTRIES = {
             "genes",
             "dprm.hosts.dcm.host",
             "dcm.safetensors",
-            "dprm data dcm && dprm train dcm --minutes 5 --device cuda --out weights/dcm.safetensors",
+            "dprm data dcm && dprm train dcm --law random --steps 3000 --rows 64 --rate 2e-3 --limit 128"
+            " --out weights/dcm.safetensors",
             data="dprm.hosts.dcm.data",
         ),
     )

@@ -3,11 +3,10 @@
 import pytest
 import torch
 
-from dprm.evaluate.arms import Contender, arms_of
+from dprm.evaluate.arms import arms_of
 from dprm.evaluate.compare import compare
 from dprm.host.rollout import Decode
-from dprm.hosts.dcm.baselines import RULES, Filled
-from dprm.hosts.dcm.host import SAMPLES, STEPS, TASK, judged
+from dprm.hosts.dcm.host import STEPS, TASK, judged
 from dprm.hosts.dcm.model import CellConfig, CellModel
 from dprm.order import Order
 from dprm.train.denoiser import Denoiser, load_weights, save_weights
@@ -35,7 +34,7 @@ def test_imputation_shows_a_part_of_a_held_out_cell():
 
 def test_the_protocol_of_the_paper_shows_nothing_and_takes_four_samples_a_cell():
     cells = host().at("unconditional")
-    problems = cells.problems("fit", 2 * SAMPLES)
+    problems = cells.problems("fit", 8)
     problems.check()
     assert bool((problems.canvas == cells.mask_id).all())
     assert len(problems.groups.unique()) == 2
@@ -88,9 +87,8 @@ def test_weights_come_back_with_their_genes(tmp_path):
 def test_trivial_baselines_are_judged_beside_the_orders():
     cells = host()
     problems = cells.problems("fit", 8)
-    arms = arms_of(cells, ["random"])
-    arms |= {rule: Contender(Filled(rule, cells._cells)) for rule in RULES if rule != "magic"}
-    card = compare(cells, problems, arms, resamples=50).card
+    cells.ways = {rule: way for rule, way in cells.ways.items() if rule != "magic"}
+    card = compare(cells, problems, arms_of(cells, ["random"]), resamples=50).card
     assert card.arms["zeros"].metrics["zero"].mean == 1.0
     assert card.arms["zeros"].metrics["nonzero"].mean == 0.0
     # Cells are of two kinds, which their neighbours know and the mean of all does not.

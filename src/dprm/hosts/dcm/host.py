@@ -17,7 +17,7 @@ from dprm.decode.loop import Model
 from dprm.host.host import Host, Problems
 from dprm.host.metrics import HELD_OUT, Metric, Preference
 from dprm.host.rollout import Way
-from dprm.hosts.dcm.baselines import RULES, Filled
+from dprm.hosts.dcm.baselines import Filled
 from dprm.hosts.dcm.bins import Bins
 from dprm.hosts.dcm.data import Cells, prepared
 from dprm.hosts.dcm.model import CellConfig, CellModel
@@ -35,18 +35,20 @@ PREFERENCES = {
     "B": (0.45, 0.35, 0.20),
     "Z": (0.025, 0.075, 0.90),
 }
-# What is shown of a cell that is to be imputed, and samples of a cell that is made from nothing.
+# What is shown of a cell that is to be imputed.
 SHOWN = (0.10, 0.20)
-SAMPLES = 4
 IMPUTE, UNCONDITIONAL = "impute", "unconditional"
+# Masks of a cell that is to be imputed, samples of a cell that is made from nothing.
+SAMPLES = {IMPUTE: 3, UNCONDITIONAL: 4}
 
 
 class SingleCells(Host):
     """Held-out cells; what is ordered are their hidden genes, in 32 steps.
 
-    Two variants: `impute` shows 10–20 % of the genes and takes the most probable bins; `unconditional`, the protocol of
-    the paper, shows nothing and draws four samples a cell, whose values change only when the canvas does and whose
-    order is that of the largest probability. The aux state of a gene is whether its provisional bin is above 0.
+    Two variants: `impute` shows 10–20 % of the genes, in three ways a cell, and takes the most probable bins;
+    `unconditional`, the protocol of the paper, shows nothing and draws four samples a cell, whose values change only
+    when the canvas does and whose order is that of the largest probability. The aux state of a gene is whether its
+    provisional bin is above 0.
     """
 
     name = "dcm"
@@ -77,6 +79,7 @@ class SingleCells(Host):
         self._cells = cells
         self.mask_id, self.task = mask_id, IMPUTE
         self.decoding = Decoding(mask_id=mask_id, count=Even(STEPS), states=2, state_of=self.state_of)
+        self.ways = self._fillings()
 
     def model(self) -> Model:
         return self._model
@@ -88,16 +91,17 @@ class SingleCells(Host):
         drawn = difficulty == UNCONDITIONAL
         other = copy.copy(self).with_decoding(temperature=float(drawn), confidence_of="mode" if drawn else "drawn")
         other.task, other.variant = difficulty, difficulty
+        other.ways = other._fillings()
         return other
 
     def problems(self, split: str, count: int, seed: int = 0) -> Problems:
-        """Cells of a split, as many as there are: one mask a cell, or four samples of every cell from nothing."""
+        """Cells of a split, as many as there are: three masks of each, or four samples of each from nothing."""
         bins, key, made = self._cells()
         if made != self.bins:
             raise ValueError("the prepared cells have other genes or bins than the model: prepare those it was made of")
         row = in_split(key, split).nonzero().flatten()
         row = row[(key[row] ^ mix(seed)).argsort()] if seed else row
-        samples = 1 if self.task == IMPUTE else SAMPLES
+        samples = SAMPLES[self.task]
         row = row.repeat_interleave(samples)[:count]
         return self.posed(bins[row].long(), key[row], samples, seed)
 
@@ -117,10 +121,12 @@ class SingleCells(Host):
         target = torch.stack(list(problems.facts)).long()
         return judged(tokens.cpu(), target, hidden, self.bins.top)
 
-    def baselines(self) -> Mapping[str, Way]:
-        """Trivial ways to fill hidden genes, and MAGIC where it is installed."""
-        installed = importlib.util.find_spec("magic") is not None
-        return {rule: Filled(rule, self._cells) for rule in RULES if rule != "magic" or installed}
+    def _fillings(self) -> Mapping[str, Way]:
+        """Ways to fill hidden genes without this model; MAGIC where it is installed."""
+        rules = ["zeros", "marginal", "typical"]
+        if self.task == IMPUTE:
+            rules += ["neighbours", *(["magic"] if importlib.util.find_spec("magic") is not None else [])]
+        return {rule: Filled(rule, self._cells) for rule in rules}
 
     def state_of(self, tokens: Tensor, reading: Reading) -> Tensor:
         """Whether the provisional bin of every gene is above 0."""
