@@ -210,3 +210,14 @@ def test_the_tasks_of_the_hosts_fit_their_budgets():
         task = task_of(name)
         assert Transformer(task.config).parameter_count() < 8_000_000
         assert Transformer(task.shaped(64, 2)).config.width == 64
+
+
+def test_a_training_may_begin_with_weights_of_its_shape(small, tmp_path):
+    run(small, "random", tmp_path / "first")
+    run(small, "random", tmp_path / "second", start=tmp_path / "first" / "w.safetensors")
+    first, second = (weights(tmp_path / name)[0] for name in ("first", "second"))
+    anew = {name: weight.detach() for name, weight in Transformer(small.config).named_parameters()}
+    moved = sum(float((second[name] - first[name]).float().norm()) for name in first)
+    assert 0 < moved < sum(float((second[name] - anew[name]).float().norm()) for name in first)
+    with pytest.raises(ValueError, match="another shape"):
+        run(small, "random", tmp_path / "third", start=tmp_path / "first" / "w.safetensors", width=64)

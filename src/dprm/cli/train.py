@@ -24,6 +24,7 @@ def train(
     seed: Annotated[int, typer.Option(min=0, help="Seed of weights, data and masks.")] = 0,
     limit: Annotated[int, typer.Option(min=1, help="Held-out problems of an evaluation.")] = 256,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    start: Annotated[Path | None, typer.Option(help="Weights to begin with, such as the host's own.")] = None,
     out: Annotated[Path | None, typer.Option(help="The weights file; default runs/HOST-LAW.safetensors.")] = None,
     work: Annotated[Path, typer.Option(help="Checkpoints, log and prepared data.")] = Path("runs"),
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
@@ -62,6 +63,7 @@ def train(
             width=width,
             depth=depth,
             problems=limit,
+            start=start,
         )
         shared = parallel.processes()
         parallel.end()

@@ -51,6 +51,13 @@ class Task:
         width, depth = width or self.config.width, depth or self.config.depth
         return replace(self.config, width=width, depth=depth, heads=max(1, width // 32), hidden=3 * width)
 
+    def fill(self, model: Any, path: Path) -> None:
+        """Give a model the weights of a file, which must be of its shape."""
+        stored, _ = load_weights(path, "cpu", lambda facts: self.build(type(self.config)(**facts)))
+        if stored.config != model.config:
+            raise ValueError(f"{path} is of another shape than the model that is to begin with it: {stored.config}")
+        model.load_state_dict(stored.state_dict())
+
     def load(self, path: Path, device: torch.device | str = "cpu") -> Host:
         """The host with the model of a weights file."""
         model, _ = load_weights(path, device, lambda facts: self.build(type(self.config)(**facts)))

@@ -43,6 +43,7 @@ def train(
     depth: int | None = None,
     problems: int = 256,
     every: int = 100,
+    start: Path | None = None,
 ) -> dict[str, float]:
     """Train to the end and write the averaged weights to `out`; returns the last scores on the select split.
 
@@ -53,6 +54,7 @@ def train(
         work: checkpoints, log and prepared data; a training that was killed goes on from there.
         width, depth: of the model; None: the host's own.
         problems: held-out problems of an evaluation. every: steps between two lessons of a law that learns.
+        start: weights to begin with, of a model of the same shape.
 
     Raises:
         ValueError: before any work, where something cannot be as asked: law, sizes, device, a file that cannot be
@@ -67,6 +69,8 @@ def train(
     _check_writable("out", out.parent)
     _check_writable("work", work)
     model = task.first(width, depth, recipe.seed).to(device)
+    if start is not None:
+        task.fill(model, start)
     host = task.wrap(model, device)
     data = task.data(recipe.seed, device, work)
     rows, seed = recipe.rows, recipe.seed

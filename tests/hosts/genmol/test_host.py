@@ -116,5 +116,9 @@ def test_files_open_again_with_their_properties(host, tmp_path):
     assert (tmp_path / "mols.smi").read_text().split()[::2] == [Chem.CanonSmiles(ASPIRIN), "CCO"]
     host.write(tmp_path / "mols.csv", problems, rollout)
     assert (tmp_path / "mols.csv").read_text().startswith("smiles,qed,sa,reward,mended")
+    host.write(tmp_path / "mols.svg", problems, rollout)
+    drawn = (tmp_path / "mols.svg").read_text()
+    assert "<svg" in drawn
+    assert "class='legend'" in drawn
     with pytest.raises(ValueError, match="expected a file that ends in"):
         host.write(tmp_path / "mols.txt", problems, rollout)

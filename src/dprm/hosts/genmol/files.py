@@ -1,4 +1,4 @@
-"""Generated molecules as files that a chemist can open: SDF with properties, or SMILES with a table of them."""
+"""Generated molecules as files that a chemist can open: SDF with properties, SMILES, a table, or a picture."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from dprm.hosts.genmol.properties import Molecule
 from dprm.order.files import write_whole
 
 Row = tuple[Molecule, Mapping[str, str]]
-SDF, SMILES, TABLE = ".sdf", ".smi", ".csv"
+SDF, SMILES, TABLE, PICTURE = ".sdf", ".smi", ".csv", ".svg"
+# Molecules of a picture, in a row of it, and pixels of each.
+_DRAWN, _ACROSS, _WIDE, _HIGH = 24, 6, 200, 160
 
 
 def write(path: Path, rows: Sequence[Row]) -> None:
-    """Write molecules with their properties, in the form that the ending says: .sdf, .smi or .csv."""
-    forms = {SDF: sdf, SMILES: smi, TABLE: table}
+    """Write molecules with their properties, in the form that the ending says."""
+    forms = {SDF: sdf, SMILES: smi, TABLE: table, PICTURE: picture}
     if path.suffix not in forms:
         raise ValueError(f"out is {path}: expected a file that ends in {', '.join(forms)}")
     write_whole(path, forms[path.suffix](rows).encode())
@@ -59,3 +61,18 @@ def table(rows: Sequence[Row]) -> str:
     writer.writeheader()
     writer.writerows(listed)
     return text.getvalue()
+
+
+def picture(rows: Sequence[Row]) -> str:
+    """The first molecules in a grid, each with its benefits, as SVG."""
+    from rdkit.Chem.Draw.rdMolDraw2D import MolDraw2DSVG
+
+    shown = [molecule for molecule, _ in rows[:_DRAWN]]
+    down = max(1, -(-len(shown) // _ACROSS))
+    drawing = MolDraw2DSVG(_ACROSS * _WIDE, down * _HIGH, _WIDE, _HIGH)
+    drawing.drawOptions().legendFontSize = 14
+    mols = [Chem.MolFromSmiles(molecule.smiles) for molecule in shown]
+    drawing.DrawMolecules(mols, legends=[f"QED {molecule.qed:.2f}   SA {molecule.sa:.2f}" for molecule in shown])
+    drawing.FinishDrawing()
+    svg: str = drawing.GetDrawingText()
+    return svg

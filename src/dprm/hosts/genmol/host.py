@@ -21,6 +21,7 @@ from dprm.hosts.genmol.properties import Molecule, molecule, of_set
 from dprm.order import NoisyConfidence, Reading
 from dprm.train.denoiser import Denoiser
 from dprm.train.task import Task
+from dprm.train.trainings import LEARNED_ORDERS, MaskLaws
 from dprm.train.transformer import Config
 
 # The paper's preferences Q, B and S, and the two points between them: (weight of QED, weight of SA).
@@ -96,7 +97,7 @@ class GenMol(Host):
         return [self._molecules[text] for text in texts]
 
     def write(self, path: Path, problems: Problems, rollout: Rollout) -> list[str]:
-        """Different molecules, the highest reward first, as .sdf, .smi or .csv."""
+        """Different molecules, the highest reward first, as .sdf, .smi, .csv or a picture, .svg."""
         rewards = self.reward(rollout.scores).tolist()
         answers = list(zip(self.molecules(rollout.tokens), rewards, strict=True))
         best: dict[str, tuple[Molecule, float]] = {}
@@ -133,6 +134,7 @@ def _data(seed: int, device: torch.device, work: Path) -> Molecules:
     return Molecules(*prepared(), seed, device)
 
 
+TRAININGS = MaskLaws(orders=("random", "confidence", *LEARNED_ORDERS), widths=(1,))
 TASK = Task(
     config=Config(canvas.VOCABULARY, width=192, depth=6, heads=6),
     data=_data,

@@ -1,0 +1,56 @@
+"""Both hosts are trained by the one loop, from prepared data, and come back from their weights."""
+
+import pytest
+import torch
+
+from dprm.hosts import task_of
+from dprm.order.files import write_tensors
+from dprm.train import checkpoint
+from dprm.train.recipe import Recipe
+from dprm.train.train import train
+from tests.hosts.dcm.cells import counts, names
+
+
+@pytest.fixture
+def cells(tmp_path, monkeypatch):
+    """Prepared cells in a cache of their own."""
+    from dprm.hosts.dcm.bins import Bins
+    from dprm.hosts.dcm.data import KIND, key_of
+
+    monkeypatch.setenv("DPRM_CACHE", str(tmp_path))
+    raw = counts(120)
+    bins = Bins.fitted(raw, [f"g{gene}" for gene in range(raw.shape[1])])
+    header = {"kind": KIND, "genes": bins.genes, "cuts": bins.cuts}
+    key = torch.tensor([key_of(name) for name in names(120)])
+    write_tensors(tmp_path / "dcm" / "marrow" / "cells.safetensors", {"bins": bins.of(raw), "key": key}, header)
+    return bins
+
+
+def test_a_cell_model_learns_what_its_genes_hold(cells, tmp_path):
+    task = task_of("dcm")
+    recipe = Recipe(rows=32, steps=150, rate=1e-2, warm=10, average=0.9, evaluations=1)
+    out = tmp_path / "w.safetensors"
+    scores = train(task, "random", recipe, out=out, work=tmp_path, width=32, depth=1, problems=8)
+    assert set(scores) == {"reward_confidence", "reward_random"}
+    assert checkpoint.load(out)[1]["model"]["genes"] == list(cells.genes)
+    host = task.load(out)
+    problems = host.problems("test", 12)
+    target = torch.stack(list(problems.facts)).long()
+    mae = {name: host.judge(problems, tokens)[:, 1].mean() for name, tokens in _answers(host, problems, target)}
+    assert mae["model"] > mae["typical"]
+
+
+def _answers(host, problems, target):
+    from dprm.host.rollout import Decode
+
+    yield "model", Decode().answer(host, problems, 0, host.model()).tokens
+    yield "typical", host.ways["typical"].answer(host, problems, 0, host.model()).tokens
+
+
+def test_missing_data_says_how_to_get_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("DPRM_CACHE", str(tmp_path))
+    with pytest.raises(ValueError, match="get them with: dprm data dcm"):
+        task_of("dcm").shaped(None, None)
+    pytest.importorskip("rdkit")
+    with pytest.raises(ValueError, match="get them with: dprm data genmol"):
+        task_of("genmol").data(0, torch.device("cpu"), tmp_path)
