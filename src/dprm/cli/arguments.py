@@ -10,6 +10,7 @@ import typer
 if TYPE_CHECKING:
     from dprm.host.engine import Engine, Load
     from dprm.host.host import Host
+    from dprm.order.policy import Policy
 
 HostName = Annotated[
     str, typer.Argument(help="A host of `dprm hosts`, or your own: package.module:attribute or path.py:attribute.")
@@ -113,3 +114,19 @@ def chosen_host(
     if preference is None:
         return host
     return host.with_preference(host.preferences.get(preference) or Preference.read(preference))
+
+
+def shipped_policy(host: Host) -> Policy | None:
+    """The policy among the committed weights that was fitted for this preference and variant, if there is one."""
+    from dprm.host import weights
+    from dprm.host.metrics import Preference
+    from dprm.order.policy import Policy
+
+    asked = dict(host.preference.weights)
+    for path in sorted(weights.folder().glob(f"{host.name}*.dprm")):
+        policy = Policy.load(path)
+        stored, variant = policy.notes.get("preference", ""), policy.notes.get("variant", "")
+        fits = "=" in stored and variant == host.variant and dict(Preference.read(stored).weights) == asked
+        if fits and policy.guidance > 0:
+            return policy
+    return None

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from dprm.cli.arguments import Device, Difficulty, HostName, PreferenceText, Rows, Seed, Weights, chosen_host, writable
+from dprm.cli.arguments import (
+    Device,
+    Difficulty,
+    HostName,
+    PreferenceText,
+    Rows,
+    Seed,
+    Weights,
+    chosen_host,
+    shipped_policy,
+    writable,
+)
 from dprm.cli.failure import clear_errors
-
-if TYPE_CHECKING:
-    from dprm.host.host import Host
-    from dprm.order.policy import Policy
 
 
 def generate(
@@ -43,7 +50,7 @@ def generate(
     with clear_errors("generate"):
         writable(out)
         chosen = chosen_host(host, device=device, weights=weights, difficulty=difficulty, preference=preference)
-        learned = _shipped(chosen) if policy is None else dprm.Policy.load(policy)
+        learned = shipped_policy(chosen) if policy is None else dprm.Policy.load(policy)
         for line in misfits(learned.notes, chosen) if learned is not None else ():
             typer.echo(f"{policy}: {line}", err=True)
         if learned is None:
@@ -62,18 +69,3 @@ def generate(
         lines = chosen.write(out, problems, answers["answers"])
     for line in [*lines, str(out)]:
         typer.echo(line)
-
-
-def _shipped(host: Host) -> Policy | None:
-    """The policy among the committed weights whose preference has the same weights, if there is one."""
-    import dprm
-    from dprm.host import weights
-    from dprm.host.metrics import Preference
-
-    asked = dict(host.preference.weights)
-    for path in sorted(weights.folder().glob(f"{host.name}*.dprm")):
-        policy = dprm.Policy.load(path)
-        stored = policy.notes.get("preference", "")
-        if "=" in stored and policy.guidance > 0 and dict(Preference.read(stored).weights) == asked:
-            return policy
-    return None

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dprm.cli.arguments import Device, Rows, Weights, chosen_host, writable
+from dprm.cli.arguments import Device, Rows, Weights, chosen_host, shipped_policy, writable
 from dprm.cli.failure import clear_errors
 
 
@@ -17,7 +17,10 @@ def impute(
     layer: Annotated[str | None, typer.Option(help="Where the raw counts are; default X.")] = None,
     mask: Annotated[str | None, typer.Option(help="A layer that is not 0 where a count is to be imputed.")] = None,
     zeros: Annotated[bool, typer.Option("--zeros", help="Treat zeros as missing, too.")] = False,
-    policy: Annotated[Path | None, typer.Option(help="The order; default the model's own.")] = None,
+    preference: Annotated[
+        str | None, typer.Option(help="In the order learned for R, M, B or Z; default the model's own order.")
+    ] = None,
+    policy: Annotated[Path | None, typer.Option(help="The order, from a file.")] = None,
     weights: Weights = None,
     rows: Rows = 64,
     device: Device = "cpu",
@@ -37,9 +40,11 @@ def impute(
 
     with clear_errors("impute"):
         writable(out)
-        host = chosen_host("dcm", device=device, weights=weights)
+        host = chosen_host("dcm", device=device, weights=weights, preference=preference)
         assert isinstance(host, SingleCells)
         learned = None if policy is None else dprm.Policy.load(policy)
+        if policy is None and preference is not None and (learned := shipped_policy(host)) is None:
+            raise ValueError(f"--preference is {preference}: no policy for it comes with the host; give --policy")
         for line in misfits(learned.notes, host) if learned is not None else ():
             typer.echo(f"{policy}: {line}", err=True)
         asked = imputing.asked(host, cells, layer, mask, zeros)

@@ -207,7 +207,8 @@ class MaskLaws(Trainings):
                     out=path,
                     work=folder,
                     device=device,
-                    **dict(zip(("width", "depth"), self._size())),
+                    width=self._size()[0],
+                    depth=self._size()[1],
                     problems=self.checked,
                     every=self.every,
                 )

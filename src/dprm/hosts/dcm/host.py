@@ -25,6 +25,7 @@ from dprm.order import Reading
 from dprm.order.noise import mix, mix_rows
 from dprm.train.denoiser import Denoiser
 from dprm.train.task import Task
+from dprm.train.trainings import LEARNED_ORDERS, MaskLaws
 
 STEPS = 32
 BENEFITS = ("nonzero", "mae", "zero")
@@ -173,4 +174,5 @@ def _host(model: nn.Module, device: torch.device) -> SingleCells:
     return SingleCells(Denoiser(model), config.bins, config.mask_id, device)  # type: ignore[arg-type]
 
 
+TRAININGS = MaskLaws(orders=("random", "confidence", *LEARNED_ORDERS), widths=(STEPS,))
 TASK = CellTask(config=CellConfig(), data=_data, wrap=_host, build=CellModel)  # type: ignore[arg-type]

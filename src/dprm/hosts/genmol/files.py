@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rdkit import Chem
 from rdkit.Chem.rdDepictor import Compute2DCoords
@@ -70,7 +71,8 @@ def picture(rows: Sequence[Row]) -> str:
     shown = [molecule for molecule, _ in rows[:_DRAWN]]
     down = max(1, -(-len(shown) // _ACROSS))
     drawing = MolDraw2DSVG(_ACROSS * _WIDE, down * _HIGH, _WIDE, _HIGH)
-    drawing.drawOptions().legendFontSize = 14
+    options: Any = drawing.drawOptions()
+    options.legendFontSize = 14
     mols = [Chem.MolFromSmiles(molecule.smiles) for molecule in shown]
     drawing.DrawMolecules(mols, legends=[f"QED {molecule.qed:.2f}   SA {molecule.sa:.2f}" for molecule in shown])
     drawing.FinishDrawing()
