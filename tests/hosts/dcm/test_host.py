@@ -6,11 +6,11 @@ import torch
 from dprm.evaluate.arms import arms_of
 from dprm.evaluate.compare import compare
 from dprm.host.rollout import Decode
-from dprm.hosts.dcm.host import STEPS, TASK, judged
+from dprm.hosts.dcm.host import STEPS, TASK, judged, kept_neighbours
 from dprm.hosts.dcm.model import CellConfig, CellModel
 from dprm.order import Order
 from dprm.train.denoiser import Denoiser, load_weights, save_weights
-from tests.hosts.dcm.cells import GENES, host
+from tests.hosts.dcm.cells import GENES, counts, host
 
 
 def test_the_judge_counts_hidden_genes_only():
@@ -143,3 +143,13 @@ def test_orders_change_what_is_imputed():
     ways = [Decode(Order(signal=name)).answer(cells, problems, 0, cells.model()) for name in ("confidence", "random")]
     assert not torch.equal(ways[0].step_map, ways[1].step_map)
     assert problems.canvas.shape[1] == GENES
+
+
+def test_neighbours_are_kept_by_the_truth_and_lost_by_noise():
+    cells = torch.from_numpy(counts(60))
+    assert kept_neighbours(cells, cells) == 1.0
+    noise = torch.randint(0, 9, cells.shape, generator=torch.Generator().manual_seed(0)).float()
+    assert kept_neighbours(noise, cells) < 0.4
+    halves = cells.clone()
+    halves[:, ::2] = 0  # What is left of the two kinds still tells them apart.
+    assert kept_neighbours(noise, cells) < kept_neighbours(halves, cells) < 1.0

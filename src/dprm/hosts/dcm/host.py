@@ -15,7 +15,7 @@ from dprm.data.splits import in_split
 from dprm.decode import Decoding, Even
 from dprm.decode.loop import Model
 from dprm.host.host import Host, Problems
-from dprm.host.metrics import HELD_OUT, Metric, Preference
+from dprm.host.metrics import HELD_OUT, SET, Metric, Preference
 from dprm.host.rollout import Way
 from dprm.hosts.dcm.baselines import Filled
 from dprm.hosts.dcm.bins import Bins
@@ -60,6 +60,7 @@ class SingleCells(Host):
         Metric("mae"),
         Metric("zero"),
         Metric("exact", role=HELD_OUT),
+        Metric("neighbours", role=SET),
     )
     preferences: ClassVar[Mapping[str, Preference]] = {
         name: Preference(dict(zip(BENEFITS, weights, strict=True)), "tchebycheff")
@@ -122,6 +123,15 @@ class SingleCells(Host):
         target = torch.stack(list(problems.facts)).long()
         return judged(tokens.cpu(), target, hidden, self.bins.top)
 
+    def judge_set(self, problems: Problems, tokens: Tensor) -> dict[str, float]:
+        """Whether cells keep their neighbours, of the first answer to every cell."""
+        first: dict[int, int] = {}
+        for row, cell in enumerate(problems.groups.tolist()):
+            first.setdefault(cell, row)
+        rows = list(first.values())
+        target = torch.stack([problems.facts[row] for row in rows])
+        return {"neighbours": kept_neighbours(tokens.cpu()[rows], target)}
+
     def _fillings(self) -> Mapping[str, Way]:
         """Ways to fill hidden genes without this model; MAGIC where it is installed."""
         rules = ["zeros", "marginal", "typical"]
@@ -153,6 +163,21 @@ def judged(tokens: Tensor, target: Tensor, hidden: Tensor, top: int) -> Tensor:
     close = 1.0 - (tokens - target).abs().clamp(max=top).double() / top
     columns = [mean(same.double(), positive), mean(close, positive), mean(same.double(), zero)]
     return torch.stack([*columns, mean(same.double(), hidden)], 1).float()
+
+
+def kept_neighbours(tokens: Tensor, target: Tensor, count: int = 15) -> float:
+    """Mean share of the `count` nearest other cells, by their bins [N,G], that are nearest among the answers too.
+
+    No order is rewarded for it: it asks whether the structure that people look at is still there.
+    """
+    if len(target) < 3:
+        return 1.0
+    near = []
+    for cells in (tokens, target):
+        distance = torch.cdist(cells.float(), cells.float()).fill_diagonal_(torch.inf)
+        kept = distance.topk(min(count, len(cells) - 1), largest=False).indices
+        near.append(torch.zeros_like(distance, dtype=torch.bool).scatter_(1, kept, True))
+    return float((near[0] & near[1]).sum() / near[1].sum())
 
 
 class CellTask(Task):
