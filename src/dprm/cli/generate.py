@@ -55,6 +55,10 @@ def generate(
             typer.echo(f"{policy}: {line}", err=True)
         if learned is None:
             typer.echo("no policy for this preference comes with the host: the host's own order decides", err=True)
+        if not chosen.endings:
+            raise ValueError(f"host {chosen.name} makes nothing that is written as a file")
+        if out.suffix not in chosen.endings:
+            raise ValueError(f"--out is {out}: expected a file that ends in {', '.join(chosen.endings)}")
         problems = chosen.problems("test", count, seed)
         way = Decode(None if learned is None else dprm.Order.from_policy(learned))
         with bars() as on_progress:

@@ -105,7 +105,7 @@ class Host(ABC):
         name, domain: for people and commands. ordered: what the order decides about.
         decoding: the host's own decoding.
         metrics: what answers are judged by. preference: which of it is the terminal reward; preferences: those that
-            have a name.
+            have a name. endings: of the files that `write` writes.
         paired: answers of two orders to one problem are compared; False where samples belong to the order, not to a
             problem, as with generated molecules.
         columns: width of the canvas where it has two dimensions, for showing it.
@@ -125,6 +125,7 @@ class Host(ABC):
     metrics: tuple[Metric, ...] = (Metric("reward"),)
     preference: Preference = Preference()
     preferences: ClassVar[Mapping[str, Preference]] = {}
+    endings: ClassVar[tuple[str, ...]] = ()
     paired: bool = True
     columns: int | None = None
     weights: str = ""

@@ -15,17 +15,15 @@ from dprm.hosts.genmol.properties import Molecule
 from dprm.order.files import write_whole
 
 Row = tuple[Molecule, Mapping[str, str]]
-SDF, SMILES, TABLE, PICTURE = ".sdf", ".smi", ".csv", ".svg"
 # Molecules of a picture, in a row of it, and pixels of each.
 _DRAWN, _ACROSS, _WIDE, _HIGH = 24, 6, 200, 160
 
 
 def write(path: Path, rows: Sequence[Row]) -> None:
     """Write molecules with their properties, in the form that the ending says."""
-    forms = {SDF: sdf, SMILES: smi, TABLE: table, PICTURE: picture}
-    if path.suffix not in forms:
-        raise ValueError(f"out is {path}: expected a file that ends in {', '.join(forms)}")
-    write_whole(path, forms[path.suffix](rows).encode())
+    if path.suffix not in FORMS:
+        raise ValueError(f"out is {path}: expected a file that ends in {', '.join(FORMS)}")
+    write_whole(path, FORMS[path.suffix](rows).encode())
 
 
 def properties(row: Row) -> dict[str, str]:
@@ -78,3 +76,6 @@ def picture(rows: Sequence[Row]) -> str:
     drawing.FinishDrawing()
     svg: str = drawing.GetDrawingText()
     return svg
+
+
+FORMS = {".sdf": sdf, ".smi": smi, ".csv": table, ".svg": picture}

@@ -52,6 +52,7 @@ class GenMol(Host):
         name: Preference({"qed": qed, "sa": sa}, "tchebycheff") for name, (qed, sa) in PREFERENCES.items()
     }
     preference = preferences["B"]
+    endings = tuple(files.FORMS)
     paired = False
 
     def __init__(self, model: Model, device: torch.device | str = "cpu", weights: str = ""):
