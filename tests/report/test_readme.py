@@ -94,3 +94,19 @@ def test_a_host_where_nothing_is_solved_shows_its_mean_reward(tmp_path, card):
     (tmp_path / "README.md").write_text("<!-- results -->\n<!-- /results -->\n")
     assert main(tmp_path, check=False) == 0
     assert f"| random | {card.arms['random'].mean:.3f} |" in (tmp_path / "README.md").read_text()
+
+
+def test_the_page_of_a_host_shows_every_metric_of_its_cards(tmp_path, host):
+    card = compare(host, host.problems("test", 40), arms_of(host, ("random",)), split="test", seeds=(0, 1)).card
+    dataclasses.replace(card, host="dcm").save(tmp_path / "results" / "cells.json")
+    dataclasses.replace(card, host="genmol").save(tmp_path / "results" / "mols.json")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "dcm.md").write_text("<!-- metrics dcm -->\n<!-- /metrics dcm -->\n")
+    assert main(tmp_path, check=True) == 1
+    main(tmp_path, check=False)
+    text = (tmp_path / "docs" / "dcm.md").read_text()
+    assert "[dcm](../results/cells.json): 40 of test, 2 decode seeds" in text
+    assert "mols.json" not in text
+    for name, arm in card.arms.items():
+        mean = arm.metrics[host.metrics[0].name].mean
+        assert f"| {name} | {mean:.3f}" in text

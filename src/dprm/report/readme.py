@@ -13,7 +13,7 @@ from dprm.evaluate.cards import cards_in, studies_in
 from dprm.evaluate.study import Study
 from dprm.evaluate.verdict import Verdict, judge_cards
 from dprm.report.fits import fitted_arms, price_of
-from dprm.report.numbers import number, with_interval
+from dprm.report.numbers import NOTHING, number, with_interval
 
 # Files with tables, and the way from there to the folder of cards. A table stands between <!-- NAME --> and
 # <!-- /NAME -->.
@@ -57,23 +57,34 @@ def table(cards: dict[str, Card], folder: str) -> str:
     return _markdown(columns, rows)
 
 
-def metric_table(cards: dict[str, Card], folder: str) -> str:
-    """One line a card and order of one host, with every metric of the host; those that are not rewarded as well."""
-    names = list(dict.fromkeys(metric.name for card in cards.values() for metric in card.metrics))
-    rows = [
-        (
-            _link(folder, name, str(card.preference) or card.judged[0].name, card.variant),
-            f"{card.count:,} {card.split}",
-            order,
-            *(f"{arm.metrics[each].mean:.3f}" if each in arm.metrics else "" for each in names),
-            _gain(card, arm)[0],
-            f"{arm.changed:.0%}",
-            f"{arm.nfe:.0f}",
-        )
-        for name, card in cards.items()
-        for order, arm in card.arms.items()
-    ]
-    return _markdown(("rewarded", "problems", "order", *names, _GAIN[0], "decisions changed", "calls"), rows)
+def metric_tables(cards: dict[str, Card], host: str, folder: str) -> str:
+    """Of every card of a host all metrics of all orders, with the difference to the reference and its interval."""
+    parts = []
+    for name, card in cards.items():
+        if card.host != host:
+            continue
+        names = [metric.name for metric in card.metrics]
+        seeds = f", {len(card.seeds)} decode seeds" if len(card.seeds) > 1 else ""
+        kind = "paired" if card.paired else "of independent samples"
+        differences = f"differences are {kind}, to {card.reference}"
+        lead = f"{card.count:,} of {card.split}{seeds}; reward {card.preference}; {differences}"
+        rows = [
+            (order, *(_metric(arm, metric) for metric in names), f"{arm.changed:.0%}", f"{arm.nfe:.0f}")
+            for order, arm in card.arms.items()
+        ]
+        title = _link(folder, name, card.host, card.variant)
+        parts.append(f"{title}: {lead}.\n\n{_markdown(('order', *names, 'decisions changed', 'calls'), rows)}")
+    return "\n\n".join(parts)
+
+
+def _metric(arm: Arm, name: str) -> str:
+    """Its mean, and the difference to the reference."""
+    estimate = arm.metrics.get(name)
+    if estimate is None:
+        return NOTHING
+    if estimate.delta is None:
+        return f"{estimate.mean:.3f}"
+    return f"{estimate.mean:.3f} ({with_interval(estimate.delta, estimate.delta_low, estimate.delta_high)})"
 
 
 def fit_table(cards: dict[str, Card], folder: str) -> str:
@@ -173,7 +184,7 @@ def main(root: Path, check: bool) -> int:
             "fits": fit_table(cards, folder),
             "studies": study_table(studies, folder),
             "calibration": calibration_table(worlds),
-            **{f"metrics {host}": metric_table(own, folder) for host, own in of_host.items()},
+            **{f"metrics {host}": metric_tables(own, host, folder) for host, own in of_host.items()},
         }.items():
             wanted = _put(wanted, name, content)
         if wanted != text:
