@@ -38,8 +38,8 @@ def picture(card: Card) -> str:
 def _panel(card: Card, metric: str, left: float, high: float) -> list[str]:
     """One metric: a point and its interval for every order; the reference as a line from top to bottom."""
     shown = {name: arm.metrics[metric] for name, arm in card.arms.items() if metric in arm.metrics}
-    ends = [end for each in shown.values() for end in (each.mean, each.low, each.high) if end is not None]
-    low, span = min(ends), max(max(ends) - min(ends), 1e-9)
+    limits = [end for each in shown.values() for end in (each.mean, each.low, each.high) if end is not None]
+    low, span = min(limits), max(max(limits) - min(limits), 1e-9)
 
     def x(value: float) -> float:
         return left + 6 + (value - low) / span * (PANEL - 12)
@@ -56,9 +56,8 @@ def _panel(card: Card, metric: str, left: float, high: float) -> list[str]:
             continue
         each, y, colour = shown[name], TOP + ROW * (row + 0.5), _colour(card, name)
         if each.low is not None and each.high is not None:
-            parts.append(
-                f'<line x1="{x(each.low):.1f}" x2="{x(each.high):.1f}" y1="{y}" y2="{y}" stroke="{colour}" stroke-width="2"/>'
-            )
+            ends = f'x1="{x(each.low):.1f}" x2="{x(each.high):.1f}" y1="{y}" y2="{y}"'
+            parts.append(f'<line {ends} stroke="{colour}" stroke-width="2"/>')
         parts.append(f'<circle cx="{x(each.mean):.1f}" cy="{y}" r="4" fill="{colour}"/>')
     return parts
 
