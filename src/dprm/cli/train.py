@@ -24,6 +24,9 @@ def train(
     seed: Annotated[int, typer.Option(min=0, help="Seed of weights, data and masks.")] = 0,
     limit: Annotated[int, typer.Option(min=1, help="Held-out problems of an evaluation.")] = 256,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    prepared: Annotated[
+        str | None, typer.Option("--data", help="Prepared data by name, such as that of your own file.")
+    ] = None,
     start: Annotated[Path | None, typer.Option(help="Weights to begin with, such as the host's own.")] = None,
     out: Annotated[Path | None, typer.Option(help="The weights file; default runs/HOST-LAW.safetensors.")] = None,
     work: Annotated[Path, typer.Option(help="Checkpoints, log and prepared data.")] = Path("runs"),
@@ -54,7 +57,7 @@ def train(
             rows=rows, steps=steps, minutes=minutes, rate=rate, seed=seed, compiled=device.startswith("cuda")
         )
         scores = run(
-            task_of(host),
+            task_of(host, prepared),
             law,
             recipe,
             out=path,

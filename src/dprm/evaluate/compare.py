@@ -97,6 +97,7 @@ def compare(
         arm.metrics = set_estimates(host, problems, rollouts[name], control)
         by_name[name] = arm
     first = {name: answers[0] for name, answers in rollouts.items()}
+    examples = {name: shown for name, each in first.items() if (shown := host.examples(problems, each.tokens))}
     card = Card(
         host=host.name,
         variant=host.variant,
@@ -115,7 +116,11 @@ def compare(
         command=command,
         weights=model_word(host),
         device=problems.canvas.device.type,
-        notes={**(notes or {}), "outputs": terminal_sensitivity(first).facts()},
+        notes={
+            **(notes or {}),
+            "outputs": terminal_sensitivity(first).facts(),
+            **({"examples": examples} if examples else {}),
+        },
         replays=replays(host, first, reference),
         partings=partings(first, reference),
     )

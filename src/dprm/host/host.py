@@ -168,6 +168,10 @@ class Host(ABC):
         """A person's own problems from a text file, and one line for each that does not fit and is left out."""
         raise ValueError(f"host {self.name} takes no problem files")
 
+    def examples(self, problems: Problems, tokens: Tensor) -> list[str]:
+        """The first few answers as people of the field read them, for a card."""
+        return []
+
     def write(self, path: Path, problems: Problems, rollout: Rollout) -> list[str]:
         """Write answers as people of the field open them; returns a summary, a line each."""
         raise ValueError(f"host {self.name} writes no files")

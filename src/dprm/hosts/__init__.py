@@ -7,6 +7,7 @@ They are found by name; a host's own module is imported when it is asked for. A 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -194,10 +195,28 @@ def trainings_of(name: str) -> Trainings:
     return trainings
 
 
-def task_of(name: str) -> Task:
-    """What one of our hosts adds to a training."""
+def task_of(name: str, data: str | None = None) -> Task:
+    """What one of our hosts adds to a training.
+
+    Args:
+        data: the name of prepared data (`dprm data`); None: the host's own.
+    """
+    if data is not None:
+        made: Task = _of_module(name, "task", "prepared data to choose from")(data)
+        return made
     task: Task = _of_module(name, "TASK", "a model to train")
     return task
+
+
+def picture_of(name: str) -> Callable[[Sequence[str]], str] | None:
+    """What draws answers of one of our hosts as SVG; None where nothing does, or its library is not installed."""
+    if name not in ENTRIES:
+        return None
+    try:
+        drawn: Callable[[Sequence[str]], str] = _of_module(name, "PICTURE", "picture")
+    except (ValueError, ImportError):
+        return None
+    return drawn
 
 
 def data_of(name: str) -> DataSets:

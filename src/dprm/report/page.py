@@ -22,6 +22,7 @@ from dprm.host.metrics import BENEFIT
 from dprm.report.colours import order_colours
 from dprm.report.comparison import comparison
 from dprm.report.decisions import decisions
+from dprm.report.examples import examples
 from dprm.report.fits import fits
 from dprm.report.learned import sureness, what_was_learned
 from dprm.report.numbers import NOTHING
@@ -67,7 +68,7 @@ def _article(run: Run, colours: dict[str, str]) -> Article:
 
 
 def _of_card(name: str, card: Card, colours: dict[str, str]) -> Article:
-    parts = (comparison, fits, replay, decisions, pareto)
+    parts = (comparison, fits, replay, decisions, pareto, examples)
     sections = [part(card, colours) for part in parts]
     grouped = "" if card.groups == card.count else f" in {card.groups:,} groups"
     facts = {

@@ -11,7 +11,7 @@ from typing import Any
 from rdkit import Chem
 from rdkit.Chem.rdDepictor import Compute2DCoords
 
-from dprm.hosts.genmol.properties import Molecule
+from dprm.hosts.genmol.properties import Molecule, molecule
 from dprm.order.files import write_whole
 
 Row = tuple[Molecule, Mapping[str, str]]
@@ -64,15 +64,22 @@ def table(rows: Sequence[Row]) -> str:
 
 def picture(rows: Sequence[Row]) -> str:
     """The first molecules in a grid, each with its benefits, as SVG."""
+    return grid([molecule.smiles for molecule, _ in rows[:_DRAWN]])
+
+
+def grid(smiles: Sequence[str]) -> str:
+    """Molecules in a grid, each with its benefits, as SVG; what is none is left out."""
     from rdkit.Chem.Draw.rdMolDraw2D import MolDraw2DSVG
 
-    shown = [molecule for molecule, _ in rows[:_DRAWN]]
+    made = [molecule(each) for each in smiles]
+    shown = [each for each in made if each is not None]
     down = max(1, -(-len(shown) // _ACROSS))
     drawing = MolDraw2DSVG(_ACROSS * _WIDE, down * _HIGH, _WIDE, _HIGH)
     options: Any = drawing.drawOptions()
     options.legendFontSize = 14
-    mols = [Chem.MolFromSmiles(molecule.smiles) for molecule in shown]
-    drawing.DrawMolecules(mols, legends=[f"QED {molecule.qed:.2f}   SA {molecule.sa:.2f}" for molecule in shown])
+    mols = [Chem.MolFromSmiles(each.smiles) for each in shown]
+    if mols:
+        drawing.DrawMolecules(mols, legends=[f"QED {each.qed:.2f}   SA {each.sa:.2f}" for each in shown])
     drawing.FinishDrawing()
     svg: str = drawing.GetDrawingText()
     return svg

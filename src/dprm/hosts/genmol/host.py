@@ -27,7 +27,7 @@ from dprm.train.transformer import Config
 # The paper's preferences Q, B and S, and the two points between them: (weight of QED, weight of SA).
 PREFERENCES = {"Q": (0.95, 0.05), "QB": (0.80, 0.20), "B": (0.55, 0.45), "BS": (0.20, 0.80), "S": (0.05, 0.95)}
 TEMPERATURE, RANDOMNESS = 1.0, 0.3
-_KEPT = 200_000
+_KEPT, _SHOWN = 200_000, 12
 
 
 class GenMol(Host):
@@ -97,6 +97,11 @@ class GenMol(Host):
                 self._molecules[text] = molecule(text)
         return [self._molecules[text] for text in texts]
 
+    def examples(self, problems: Problems, tokens: Tensor) -> list[str]:
+        """The SMILES of the first molecules."""
+        made = self.molecules(tokens[: 2 * _SHOWN])
+        return [each.smiles for each in made if each is not None][:_SHOWN]
+
     def write(self, path: Path, problems: Problems, rollout: Rollout) -> list[str]:
         """Different molecules, the highest reward first, as .sdf, .smi, .csv or a picture, .svg."""
         rewards = self.reward(rollout.scores).tolist()
@@ -131,13 +136,19 @@ class GenMol(Host):
         return " " if token == canvas.BLANK else canvas.TEXTS[token]
 
 
-def _data(seed: int, device: torch.device, work: Path) -> Molecules:
-    return Molecules(*prepared(), seed, device)
+def task(name: str = "moses") -> Task:
+    """The training of this host on prepared molecules."""
+
+    def data(seed: int, device: torch.device, work: Path) -> Molecules:
+        return Molecules(*prepared(name), seed, device)
+
+    return Task(
+        config=Config(canvas.VOCABULARY, width=192, depth=6, heads=6),
+        data=data,
+        wrap=lambda model, device: GenMol(Denoiser(model), device=device),
+    )
 
 
+PICTURE = files.grid
 TRAININGS = MaskLaws(orders=("random", "confidence", *LEARNED_ORDERS), widths=(1,))
-TASK = Task(
-    config=Config(canvas.VOCABULARY, width=192, depth=6, heads=6),
-    data=_data,
-    wrap=lambda model, device: GenMol(Denoiser(model), device=device),
-)
+TASK = task()
