@@ -33,7 +33,7 @@ from dprm.report.replay import replay
 from dprm.report.runs import Learned, Run
 from dprm.report.trainings import trainings
 
-LARGEST = 3_000_000
+LARGEST = 6_000_000
 _HERE = Path(__file__).parent
 
 
