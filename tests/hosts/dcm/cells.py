@@ -24,12 +24,13 @@ def names(cells: int) -> list[str]:
     return [f"cell-{number}" for number in range(cells)]
 
 
-def host(cells: int = 200) -> SingleCells:
-    """With cells of its own, no file."""
+def host(cells: int | None = 200) -> SingleCells:
+    """With cells of its own, no file; None: with none, so that it looks for prepared ones."""
     from dprm.hosts.dcm.data import key_of
 
-    raw, key = counts(cells), torch.tensor([key_of(name) for name in names(cells)])
+    raw, key = counts(cells or 200), torch.tensor([key_of(name) for name in names(cells or 200)])
     bins = Bins.fitted(raw, [f"g{gene}" for gene in range(GENES)])
     config = CellConfig(bins.genes, bins.cuts, width=16, depth=1)
     model = Denoiser(CellModel(config))  # type: ignore[arg-type]
-    return SingleCells(model, bins, config.mask_id, cells=lambda: (bins.of(raw), key, bins))
+    own = None if cells is None else lambda: (bins.of(raw), key, bins)
+    return SingleCells(model, bins, config.mask_id, cells=own)

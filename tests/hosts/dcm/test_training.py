@@ -8,7 +8,7 @@ from dprm.order.files import write_tensors
 from dprm.train import checkpoint
 from dprm.train.recipe import Recipe
 from dprm.train.train import train
-from tests.hosts.dcm.cells import counts, names
+from tests.hosts.dcm.cells import counts, host, names
 
 
 @pytest.fixture
@@ -40,6 +40,23 @@ def test_a_cell_model_learns_what_its_genes_hold(cells, tmp_path):
     assert mae["model"] > mae["typical"]
 
 
+def test_a_model_of_other_cells_finds_its_own(cells, tmp_path):
+    from dprm.order.files import read_tensors
+
+    tensors, header = read_tensors(tmp_path / "dcm" / "marrow" / "cells.safetensors", "dprm.cells")
+    header["cuts"] = [*header["cuts"][:-1], 40.0]
+    write_tensors(tmp_path / "dcm" / "mine" / "cells.safetensors", tensors, header)
+    made = {}
+    for name in ("marrow", "mine"):
+        task = task_of("dcm", name)
+        made[name] = task.wrap(task.build(task.shaped(16, 1)), torch.device("cpu"))
+        assert len(made[name].problems("fit", 3)) == 3
+    assert made["mine"].bins.cuts[-1] == 40.0
+    assert made["marrow"].bins == cells
+    with pytest.raises(ValueError, match="has no prepared data to choose from"):
+        task_of("dmpo", "mine")
+
+
 def _answers(host, problems, target):
     from dprm.host.rollout import Decode
 
@@ -49,8 +66,9 @@ def _answers(host, problems, target):
 
 def test_missing_data_says_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setenv("DPRM_CACHE", str(tmp_path))
-    with pytest.raises(ValueError, match="get them with: dprm data dcm"):
-        task_of("dcm").shaped(None, None)
+    for asks in (lambda: task_of("dcm").shaped(None, None), lambda: host(cells=None).problems("fit", 1)):
+        with pytest.raises(ValueError, match="get them with: dprm data dcm"):
+            asks()
     pytest.importorskip("rdkit")
     with pytest.raises(ValueError, match="get them with: dprm data genmol"):
         task_of("genmol").data(0, torch.device("cpu"), tmp_path)

@@ -88,6 +88,18 @@ def prepared(name: str = "marrow") -> tuple[Tensor, Tensor, Bins]:
     return tensors["bins"], tensors["key"], Bins(tuple(header["genes"]), tuple(header["cuts"]))
 
 
+def prepared_for(bins: Bins) -> tuple[Tensor, Tensor, Bins]:
+    """The prepared cells that have the genes and bins of a model."""
+    for path in sorted((cache() / "dcm").glob("*/cells.safetensors")):
+        stored = prepared(path.parent.name)
+        if stored[2] == bins:
+            return stored
+    raise ValueError(
+        f"there are no cells in {cache() / 'dcm'} with the {len(bins.genes)} genes and the bins of this model; get "
+        "them with: dprm data dcm"
+    )
+
+
 class Cells:
     """An endless supply of the training cells (see `masks.Data`)."""
 

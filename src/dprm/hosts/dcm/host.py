@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import importlib.util
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,7 +21,7 @@ from dprm.host.metrics import HELD_OUT, SET, Metric, Preference
 from dprm.host.rollout import Way
 from dprm.hosts.dcm.baselines import Filled
 from dprm.hosts.dcm.bins import Bins
-from dprm.hosts.dcm.data import Cells, prepared
+from dprm.hosts.dcm.data import Cells, prepared, prepared_for
 from dprm.hosts.dcm.model import CellConfig, CellModel
 from dprm.order import Reading
 from dprm.order.noise import mix, mix_rows
@@ -75,10 +77,10 @@ class SingleCells(Host):
         mask_id: int,
         device: torch.device | str = "cpu",
         weights: str = "",
-        cells: Callable[[], tuple[Tensor, Tensor, Bins]] = prepared,
+        cells: Callable[[], tuple[Tensor, Tensor, Bins]] | None = None,
     ):
         self._model, self.bins, self.device, self.weights = model, bins, torch.device(device), weights
-        self._cells = cells
+        self._cells = partial(prepared_for, bins) if cells is None else cells
         self.mask_id, self.task = mask_id, IMPUTE
         self.decoding = Decoding(mask_id=mask_id, count=Even(STEPS), states=2, state_of=self.state_of)
         self.ways = self._fillings()
@@ -98,9 +100,7 @@ class SingleCells(Host):
 
     def problems(self, split: str, count: int, seed: int = 0) -> Problems:
         """Cells of a split, as many as there are: three masks of each, or four samples of each from nothing."""
-        bins, key, made = self._cells()
-        if made != self.bins:
-            raise ValueError("the prepared cells have other genes or bins than the model: prepare those it was made of")
+        bins, key, _ = self._cells()
         row = in_split(key, split).nonzero().flatten()
         row = row[(key[row] ^ mix(seed)).argsort()] if seed else row
         samples = SAMPLES[self.task]
@@ -180,17 +180,25 @@ def kept_neighbours(tokens: Tensor, target: Tensor, count: int = 15) -> float:
     return float((near[0] & near[1]).sum() / near[1].sum())
 
 
+@dataclass(frozen=True)
 class CellTask(Task):
-    """Its model has the genes and bins of the cells it is trained on."""
+    """Its model has the genes and bins of the prepared cells it is trained on."""
+
+    cells: str = "marrow"
 
     def shaped(self, width: int | None, depth: int | None) -> Any:
-        _, _, bins = prepared()
+        _, _, bins = prepared(self.cells)
         return CellConfig(bins.genes, bins.cuts).shaped(width, depth)
 
 
-def _data(seed: int, device: torch.device, work: Path) -> Cells:
-    bins, key, made = prepared()
-    return Cells(bins, key, CellConfig(made.genes, made.cuts).mask_id, seed, device)
+def task(name: str = "marrow") -> Task:
+    """The training of this host on prepared cells."""
+
+    def data(seed: int, device: torch.device, work: Path) -> Cells:
+        bins, key, made = prepared(name)
+        return Cells(bins, key, CellConfig(made.genes, made.cuts).mask_id, seed, device)
+
+    return CellTask(CellConfig(), data, _host, build=CellModel, cells=name)  # type: ignore[arg-type]
 
 
 def _host(model: nn.Module, device: torch.device) -> SingleCells:
@@ -200,4 +208,4 @@ def _host(model: nn.Module, device: torch.device) -> SingleCells:
 
 
 TRAININGS = MaskLaws(orders=("random", "confidence", *LEARNED_ORDERS), widths=(STEPS,))
-TASK = CellTask(config=CellConfig(), data=_data, wrap=_host, build=CellModel)  # type: ignore[arg-type]
+TASK = task()
