@@ -21,6 +21,9 @@ from tests.mock_denoiser import MASK, MockDenoiser, masked_canvas
 from tests.pages import ROOT, blocks, run
 
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+# Each of these is executed by a test of its own name in `tests/contrib/test_pages.py`.
+ENGINES = sorted((ROOT / "docs" / "engines").glob("*.md"))
+DOCUMENTS += ENGINES
 
 
 @pytest.fixture
@@ -96,7 +99,10 @@ def test_the_blocks_of_the_theory_page_run():
 
 def test_every_page_with_code_is_executed_by_a_test():
     """A page that is new here, or whose first code is new, needs a test of its own."""
-    executed = {"README.md", "your-own-decoder.md", "your-own-model.md", "theory.md"}
+    told = (ROOT / "tests" / "contrib" / "test_pages.py").read_text()
+    for path in ENGINES:
+        assert f"docs/engines/{path.name}" in told, f"no test runs {path.name}"
+    executed = {path.name for path in ENGINES} | {"README.md", "your-own-decoder.md", "your-own-model.md", "theory.md"}
     assert {path.name for path in DOCUMENTS if blocks(path)} == executed
 
 

@@ -11,6 +11,7 @@ The rooms, each of which imports only from those before it:
     search    many decodings of one question: pruned, grown again, voted on
     hosts     one folder a host: data, reward, decoding, recipe
     evaluate  cards, statistics, verdict, ablations, studies, the protocol of a fit
+    contrib   thin adapters to other people's engines, each imported by itself
     report    cards as one page, and as tables
     cli       the command `dprm`
     theory    exactly enumerable chains: the paper's statements as checks (imports order and decode)

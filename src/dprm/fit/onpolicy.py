@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torch import Tensor
-
+from dprm.fit.events import Events
 from dprm.fit.run import Run
 from dprm.fit.tracking import Tracking
 from dprm.order.checks import check_count
@@ -81,7 +80,7 @@ class OnPolicy:
             problems = run.take(prompts).copies(self.samples)
             seen = run.trajectories(order, problems, turn, self.temperature)
             before = order.stats
-            events = _Events(len(problems), seen["row"], seen["cell"])
+            events = Events(len(problems), seen["row"], seen["cell"])
             order.observe(events, host.reward(seen["scores"]), problems.groups.cpu())
             assert order.stats is not None
             tracking = tracking.then(before, order.stats, ready, rounds)
@@ -90,15 +89,3 @@ class OnPolicy:
     def strengths(self, policy: Policy) -> tuple[float, ...]:
         """Guidances to try of a fitted policy."""
         return (0.5, 1.0, 2.0, 4.0)
-
-
-@dataclass(frozen=True)
-class _Events:
-    """Decisions to credit, of so many rows: row [n] and cell [n]."""
-
-    rows: int
-    row: Tensor
-    cell: Tensor
-
-    def events(self) -> tuple[Tensor, Tensor]:
-        return self.row, self.cell

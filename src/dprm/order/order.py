@@ -221,6 +221,12 @@ class Order:
         """Whether what it selects depends on random numbers."""
         return self.rule != "top_m" or self.signal.needs_noise
 
+    @property
+    def silent(self) -> bool:
+        """Whether it selects as its signal does: nothing is known, nothing is done with it, and nothing is explored."""
+        exploring = self.explore and self.rule != "top_m" and self.step >= self.gate.warm
+        return not exploring and self._tilt(torch.device("cpu"), self.gate.ramp(self.step)).silent
+
     # ---- learning ---------------------------------------------------------------------------------------------------
 
     def observe(self, chosen: Creditable | Iterable[Creditable], reward: Tensor, group: Tensor | None = None) -> None:

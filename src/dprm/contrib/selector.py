@@ -1,0 +1,256 @@
+"""What an engine calls: a policy beside one model, the state of its requests, and the choice of one step.
+
+The engine makes its own choice first. That says how many positions are revealed; the policy says which. Where the
+policy would not change the decision, the engine's own choice stands as it is, ties included. Nothing here waits for an
+accelerator. Shapes: B requests, L positions of a block, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from dprm.fit.traces import Traces
+from dprm.order.checks import check_count, check_shape
+from dprm.order.noise import mix_rows
+from dprm.order.order import Order
+from dprm.order.policy import Policy, PolicyError
+from dprm.order.reading import Reading, read
+
+# Signals that rank positions as the engine does, by what the engine ranks by.
+_ALIKE = {"confidence": ("confidence", "odds"), "entropy": ("entropy",), "margin": ("margin",), "random": ("random",)}
+# Signals for which the confidence of a position is enough.
+_OF_CONFIDENCE = ("confidence", "odds", "random")
+
+
+@dataclass(frozen=True)
+class Requests:
+    """B requests, each inside one block.
+
+    Attributes:
+        names: what the engine calls each request; it finds the traces again, and seeds what is drawn.
+        first: [B] int64, the place of the block in the text. initial: [B] int64, masked positions at its start.
+    """
+
+    names: tuple[str, ...]
+    first: Tensor
+    initial: Tensor
+
+    @classmethod
+    def begin(cls, names: Sequence[str], masked: Tensor, first: int | Tensor = 0) -> Requests:
+        """Requests at the start of a block, masked [B,L] bool saying where."""
+        if len(names) != len(masked):
+            raise ValueError(f"names has {len(names)} requests: expected {len(masked)}, one a row of masked")
+        initial = masked.sum(1)
+        return cls(tuple(names), torch.zeros_like(initial) + first, initial)
+
+    def __getitem__(self, row: int) -> Requests:
+        """One request, as a batch of one."""
+        return Requests((self.names[row],), self.first[row : row + 1], self.initial[row : row + 1])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Requests]) -> Requests:
+        """Several, one after the other."""
+        names = tuple(name for part in parts for name in part.names)
+        return cls(names, torch.cat([part.first for part in parts]), torch.cat([part.initial for part in parts]))
+
+    def seeds(self) -> Tensor:
+        """[B] int64, from names and blocks: the same on every rank, in every batch, after every restart."""
+        seeds = torch.tensor([_seed(name) for name in self.names])
+        return mix_rows(seeds.to(self.first.device, non_blocking=True), self.first)
+
+    def progress(self, candidates: Tensor) -> Tensor:
+        """[B] float32, the share of the block that is revealed."""
+        return (1.0 - candidates.sum(1) / self.initial.clamp(min=1)).clamp(0.0, 1.0)
+
+
+class Selector:
+    """A policy beside one model of an engine.
+
+    Args:
+        policy: a policy, or its file; None is the engine's own order, to record it.
+        mask_id: the token that hides a position. vocabulary: V of the logits, if the engine knows it.
+        signal: what the engine itself ranks by; a policy that corrects another order is refused.
+        guidance: None as stored; 0 is the engine's own order, for an A/B test.
+        explore: draw positions where nothing is known yet, so that traces tell more than the engine's own order.
+        traces: where choices are written, on one rank only.
+
+    Raises:
+        PolicyError: the policy does not belong to this model or engine. ValueError: the model has no mask token.
+    """
+
+    def __init__(
+        self,
+        policy: Policy | str | os.PathLike[str] | None,
+        *,
+        mask_id: int | None,
+        vocabulary: int | None = None,
+        signal: str = "confidence",
+        guidance: float | None = None,
+        explore: bool = False,
+        traces: Traces | str | os.PathLike[str] | None = None,
+    ):
+        if mask_id is None or mask_id < 0:
+            remedy = "dprm chooses among masked positions, and a model without a mask has none"
+            raise ValueError(f"mask_id is {mask_id}: {remedy}")
+        self.mask_id = check_count("mask_id", mask_id, 0)
+        self.vocabulary = vocabulary
+        if vocabulary is not None and mask_id >= vocabulary:
+            raise ValueError(f"mask_id is {mask_id}: outside the vocabulary of {vocabulary}")
+        if isinstance(policy, str | os.PathLike):
+            policy = Policy.load(policy)
+        if policy is None:
+            policy = Order(signal=signal).policy()
+        if policy.signal["name"] not in _ALIKE.get(signal, (signal,)):
+            raise PolicyError(
+                f"this policy corrects the order by {policy.signal['name']}, and this engine ranks by {signal}: "
+                "fit one on traces of this engine"
+            )
+        self.policy = policy
+        self._check_notes()
+        rule = "soft_bon" if explore and policy.rule == "top_m" else None
+        self.order = Order.from_policy(policy, rule=rule, guidance=guidance, explore=explore)
+        self.traces = Traces(Path(traces)) if isinstance(traces, str | os.PathLike) else traces
+        if self.traces is not None:
+            self.traces.expect(self.order, policy.digest)
+        self.silent = self.order.silent
+        self.idle = self.silent and self.traces is None
+
+    def _check_notes(self) -> None:
+        """What a policy says of its model must be true of this one."""
+        here = {"mask_id": self.mask_id, "vocabulary": self.vocabulary}
+        for name, value in here.items():
+            fitted = self.policy.notes.get(name)
+            if fitted is not None and value is not None and fitted != str(value):
+                raise PolicyError(f"this policy was fitted with {name} = {fitted}, and this model has {value}")
+
+    def select(
+        self,
+        own: Tensor,
+        confidence: Tensor | None,
+        candidates: Tensor,
+        requests: Requests,
+        *,
+        logits: Tensor | None = None,
+        tokens: Tensor | None = None,
+        aux: Tensor | None = None,
+    ) -> Tensor:
+        """The positions to reveal now, as many in each row as the engine itself would.
+
+        Args:
+            own: [B,L] bool, the engine's own choice. candidates: [B,L] bool, what it chose among.
+            confidence: [B,L], the number the engine ranks by, a probability; None: that of the tokens under the logits.
+            logits: [B,L,V], needed where confidence is not given, or is not all that the policy looks at.
+            tokens: [B,L], what each position would receive; default the most probable token.
+            aux: [B,L] int, the state of every position, for a policy that has several.
+
+        Returns:
+            [B,L] bool.
+        """
+        check_shape("own", own, tuple(candidates.shape), "the engine's choice, one flag a position")
+        if len(requests.names) != len(candidates):
+            raise ValueError(
+                f"requests has {len(requests.names)} rows: expected {len(candidates)}, those of candidates"
+            )
+        own = own & candidates
+        if self.idle:
+            return own
+        if self.order.cells.aux > 1 and aux is None:
+            raise ValueError(f"this policy has {self.order.cells.aux} states of a position: expected aux")
+        reading = self._reading(confidence, candidates, logits, tokens)
+        seeds = requests.seeds() if self.order.draws and not self.silent else None
+        progress = requests.progress(candidates)
+        choice = self.order.select(reading, candidates, own.sum(1), progress, aux=aux, seed=seeds)
+        changed = choice.changed.unsqueeze(1)
+        mask = torch.where(changed, choice.mask, own)
+        if self.traces is not None:
+            self.record(mask, reading.confidence, candidates, requests, aux=aux, changed=choice.changed)
+        return mask
+
+    def revise(
+        self,
+        before: Tensor,
+        after: Tensor,
+        logits: Tensor,
+        requests: Requests,
+        *,
+        tokens: Tensor | None = None,
+        eligible: Tensor | None = None,
+        aux: Tensor | None = None,
+    ) -> Tensor:
+        """[B,L] tokens of a block after a step, from what the engine made of it: the same number of reveals.
+
+        What the engine changed where nothing was masked stays changed.
+
+        Args:
+            before, after: [B,L] tokens around the engine's own step. logits: [B,L,V] of that step.
+            tokens: [B,L], what each position would receive; default the most probable token.
+            eligible: [B,L] bool, for texts in which the mask may stand as itself; None: all masked positions.
+        """
+        if self.vocabulary is not None and logits.shape[-1] != self.vocabulary:
+            raise ValueError(f"logits has {logits.shape[-1]} tokens: expected the vocabulary of {self.vocabulary}")
+        if self.idle:
+            return after
+        masked = before == self.mask_id if eligible is None else (before == self.mask_id) & eligible
+        own = masked & (after != self.mask_id)
+        tokens = torch.where(own, after, logits.argmax(-1) if tokens is None else tokens)
+        # Where the mask itself is most probable, nothing could be revealed.
+        chosen = self.select(
+            own, None, masked & (tokens != self.mask_id), requests, logits=logits, tokens=tokens, aux=aux
+        )
+        return torch.where(chosen, tokens, torch.where(masked, before, after))
+
+    def record(
+        self,
+        mask: Tensor,
+        confidence: Tensor,
+        candidates: Tensor,
+        requests: Requests,
+        *,
+        aux: Tensor | None = None,
+        changed: Tensor | None = None,
+    ) -> None:
+        """Take down what was revealed, whoever chose it. `select` does that itself.
+
+        Args:
+            mask, confidence, candidates: [B,L]. changed: [B] bool, whether the policy changed the step; None: no.
+        """
+        if self.traces is None:
+            raise ValueError("this Selector has no traces: it was made without a folder for them")
+        exact = torch.where(candidates, confidence.float(), 0.0).clamp(0.0, 1.0)
+        cells = self.order.cells
+        cell = cells.index(cells.first_of_phase(requests.progress(candidates)), exact, aux)
+        if changed is None:
+            changed = torch.zeros_like(candidates[:, 0])
+        self.traces.record(requests.names, requests.first, candidates, mask & candidates, cell, exact, changed)
+
+    def _reading(
+        self, confidence: Tensor | None, candidates: Tensor, logits: Tensor | None, tokens: Tensor | None
+    ) -> Reading:
+        """What the policy looks at; the engine's own confidence to the bit, and 0 where there is no candidate."""
+        enough = self.order.head is None and self.order.signal.name in _OF_CONFIDENCE
+        if logits is None and (confidence is None or not enough):
+            raise ValueError("this policy looks at more than confidence: the engine has to hand over its logits")
+        if confidence is None:
+            assert logits is not None
+            tokens = logits.argmax(-1) if tokens is None else tokens
+            confidence = logits.float().softmax(-1).gather(-1, tokens.unsqueeze(-1)).squeeze(-1)
+        exact = torch.where(candidates, confidence.float(), 0.0).clamp(0.0, 1.0)
+        if enough:
+            return Reading(candidates.long() if tokens is None else tokens, exact, exact, exact)
+        assert logits is not None
+        inside = self.mask_id < logits.shape[-1]
+        return replace(read(logits, tokens, forbid=self.mask_id if inside else None), confidence=exact)
+
+
+@functools.lru_cache(maxsize=65_536)
+def _seed(name: str) -> int:
+    """63 bits of a request's name."""
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little") >> 1

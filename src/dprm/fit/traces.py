@@ -1,0 +1,156 @@
+"""Traces: the choices of a served model, written down where they are made.
+
+A folder of shards, each a safetensors file that is never written again. One entry is one revealed position:
+
+    request     [n] int32, index into the names of the shard
+    cell        [n] int32, captured at the choice
+    position    [n] int32, place in the text
+    left        [n] int32, masked positions of the block before the step
+    confidence  [n] float32
+    changed     [n] uint8, whether the policy changed the step
+
+The header has the grid of cells, the signal, the digest of the policy that acted, and the names of the requests.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import json
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dprm.order.checks import check_count
+from dprm.order.files import read_tensors, write_tensors
+from dprm.order.order import Order
+
+_KIND = "dprm.traces"
+_SCHEMA = 1
+SUFFIX = ".traces"
+
+
+class Traces:
+    """Where an engine writes its choices.
+
+    Nothing waits: choices stay where they were made until `every` steps are together, and then another thread brings
+    them over and writes them. What is left is written by `flush`, which also runs when the process ends.
+
+    Args:
+        folder: made if it is not there; many processes may write into one.
+        engine: for people. every: steps a shard.
+    """
+
+    def __init__(self, folder: Path | str, engine: str = "", every: int = 512):
+        self.folder = Path(folder)
+        self.engine = engine
+        self.every = check_count("every", every, 1)
+        self._header: dict[str, Any] = {}
+        self._steps: list[tuple[Any, ...]] = []
+        self._writer: threading.Thread | None = None
+        self._error: Exception | None = None
+        atexit.register(self.flush)
+
+    def expect(self, order: Order, digest: str) -> None:
+        """What all that follows was chosen by."""
+        header = {"cells": [*order.cells.shape], "signal": order.signal.spec(), "policy": digest}
+        if self._header and self._header != header:
+            self.flush()
+        self._header = header
+
+    def record(
+        self,
+        names: Sequence[str],
+        first: Tensor,
+        candidates: Tensor,
+        mask: Tensor,
+        cell: Tensor,
+        confidence: Tensor,
+        changed: Tensor,
+    ) -> None:
+        """Take down one step of B requests; no value is looked at.
+
+        Args:
+            first: [B], the place of the block. candidates, mask: [B,L] bool. cell: [B,L]. confidence: [B,L].
+            changed: [B] bool.
+        """
+        self._raise()
+        chosen = torch.where(mask, cell, -1)
+        self._steps.append((tuple(names), first, candidates.sum(1), chosen, confidence, changed))
+        if len(self._steps) >= self.every:
+            self._hand_over()
+
+    def flush(self) -> None:
+        """Write all that was recorded, and wait until it is there."""
+        self._hand_over()
+        if self._writer is not None:
+            self._writer.join()
+        self._raise()
+
+    def _hand_over(self) -> None:
+        steps, self._steps = self._steps, []
+        if self._writer is not None:
+            self._writer.join()
+            self._writer = None
+        if steps:
+            self._writer = threading.Thread(target=self._write, args=(steps, self._header))
+            self._writer.start()
+
+    def _raise(self) -> None:
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def _write(self, steps: list[tuple[Any, ...]], header: dict[str, Any]) -> None:
+        try:
+            index: dict[str, int] = {}
+            parts = [_columns(index, *step) for step in steps]
+            columns = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+            if not len(columns["cell"]):
+                return
+            facts = {"kind": _KIND, "schema": _SCHEMA, "engine": self.engine, "requests": list(index), **header}
+            write_tensors(self.folder / f"{_digest(columns, list(index))}{SUFFIX}", columns, facts)
+        except Exception as error:
+            self._error = error
+
+
+def _columns(
+    index: dict[str, int],
+    names: tuple[str, ...],
+    first: Tensor,
+    left: Tensor,
+    chosen: Tensor,
+    confidence: Tensor,
+    changed: Tensor,
+) -> dict[str, Tensor]:
+    """The entries of one step; names that are new get the next index."""
+    chosen, first, left = chosen.cpu(), first.cpu(), left.cpu()
+    row, place = (chosen >= 0).nonzero().unbind(1)
+    own = torch.tensor([index.setdefault(name, len(index)) for name in names])
+    return {
+        "request": own[row].int(),
+        "cell": chosen[row, place].int(),
+        "position": (first[row] + place).int(),
+        "left": left[row].int(),
+        "confidence": confidence.cpu()[row, place],
+        "changed": changed.cpu()[row].byte(),
+    }
+
+
+def _digest(columns: dict[str, Tensor], names: list[str]) -> str:
+    digest = hashlib.sha256(json.dumps(names).encode())
+    for name in sorted(columns):
+        digest.update(columns[name].numpy().tobytes())
+    return digest.hexdigest()[:24]
+
+
+def read_shard(path: Path) -> tuple[str, dict[str, Tensor], dict[str, Any]]:
+    """Digest of the content, columns and header; ValueError where it is damaged, or something else."""
+    columns, header = read_tensors(path, _KIND)
+    if header.get("schema") != _SCHEMA:
+        raise ValueError(f"{path} has schema {header.get('schema')!r}; this version of dprm reads {_SCHEMA}")
+    return _digest(columns, header["requests"]), columns, header

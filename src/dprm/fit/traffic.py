@@ -1,0 +1,257 @@
+"""Learning from traffic: traces of a served model, and rewards that came later, become a policy.
+
+Rewards are lines of JSON, {"request": …, "reward": …}, with "prompt" where several requests answer one. Requests are
+sorted by name and all sums are of integers, so the order of shards and lines cannot change a bit.
+
+Values are taken only if they explain something: those learned on three quarters of the prompts have to correlate with
+the rewards of the last quarter. That is less than a comparison, in which orders meet on the same problems; it refuses
+what is noise.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dprm.fit.events import Events
+from dprm.fit.traces import SUFFIX, read_shard
+from dprm.order.order import Order
+from dprm.order.policy import Policy
+from dprm.order.signals import signal_from_spec
+from dprm.order.stats import centre
+
+_NAMED = 5
+# Requests held out, below which a correlation says nothing.
+_FEWEST = 30
+
+
+@dataclass
+class Account:
+    """What a fit on traffic used, and what was missing.
+
+    Attributes:
+        shards, requests, choices: read and used. changed: share of the choices made where the policy changed a step.
+        policies: choices by the digest of the policy that made them. engines: choices by engine.
+        unreadable: shards that are damaged or of another kind. repeated: shards that hold what another one holds.
+        without_reward, without_trace: requests, counted; examples of both in `named`.
+        prompts: prompts of the requests used, 0 where none were named; alone: those answered once, which say nothing.
+        explained: correlation, on requests held out, of the values of a request's choices with its reward, and its
+            95 % interval; None where there were too few.
+        guidance: of the policy. reason: why.
+    """
+
+    shards: int = 0
+    requests: int = 0
+    choices: int = 0
+    changed: float = 0.0
+    policies: dict[str, int] = field(default_factory=dict)
+    engines: dict[str, int] = field(default_factory=dict)
+    unreadable: list[str] = field(default_factory=list)
+    repeated: list[str] = field(default_factory=list)
+    without_reward: int = 0
+    without_trace: int = 0
+    named: dict[str, list[str]] = field(default_factory=dict)
+    prompts: int = 0
+    alone: int = 0
+    explained: tuple[float, float, float] | None = None
+    guidance: float = 0.0
+    reason: str = ""
+
+    def lines(self) -> list[str]:
+        """For people."""
+        told = [f"{self.requests:,} requests with {self.choices:,} choices, from {self.shards:,} shards"]
+        told += [f"left out: {name} cannot be read" for name in self.unreadable]
+        told += [f"left out: {name} holds what another shard holds" for name in self.repeated]
+        for what, count in (("reward", self.without_reward), ("trace", self.without_trace)):
+            if count:
+                told.append(f"{count:,} requests without a {what}, such as {', '.join(self.named[what])}")
+        if self.alone:
+            told.append(f"{self.alone:,} of {self.prompts:,} prompts were answered once: they say nothing")
+        return [*told, f"guidance {self.guidance:g}: {self.reason}"]
+
+    def save(self, path: Path) -> None:
+        """As JSON."""
+        path.write_text(json.dumps({"kind": "dprm.traffic", **asdict(self)}, indent=2, ensure_ascii=False) + "\n")
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """All choices of a folder: names of R requests in their order, request [n] and cell [n] of every choice."""
+
+    names: list[str]
+    request: Tensor
+    cell: Tensor
+    cells: tuple[int, int, int]
+    signal: dict[str, Any]
+
+
+def read_traces(folder: Path, account: Account) -> Traffic:
+    """Every shard of a folder, in an order that does not depend on the names of the files.
+
+    Raises:
+        ValueError: no shard can be read, or two have different grids or signals, naming them.
+    """
+    shards: dict[str, tuple[str, dict[str, Tensor], dict[str, Any]]] = {}
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
+        try:
+            digest, columns, header = read_shard(path)
+        except ValueError:
+            account.unreadable.append(path.name)
+            continue
+        if digest in shards:
+            account.repeated.append(path.name)
+        else:
+            shards[digest] = path.name, columns, header
+    if not shards:
+        raise ValueError(f"{folder} has no shard of traces that can be read")
+    known, changed = "", 0
+    names = sorted({name for _, _, header in shards.values() for name in header["requests"]})
+    place = {name: number for number, name in enumerate(names)}
+    request, cell = [], []
+    policies, engines = Counter[str](), Counter[str]()
+    first: dict[str, Any] = {}
+    for _, (name, columns, header) in sorted(shards.items()):
+        for setting in ("cells", "signal"):
+            if first and header[setting] != first[setting]:
+                raise ValueError(f"{name} has {setting} = {header[setting]}, and {known} has {first[setting]}")
+        known, first = (known, first) if first else (name, header)
+        own = torch.tensor([place[each] for each in header["requests"]])
+        request.append(own[columns["request"].long()])
+        cell.append(columns["cell"].long())
+        policies[header["policy"]] += len(cell[-1])
+        engines[header["engine"]] += len(cell[-1])
+        changed += int(columns["changed"].sum())
+    traffic = Traffic(names, torch.cat(request), torch.cat(cell), tuple(first["cells"]), first["signal"])
+    account.shards, account.choices = len(shards), len(traffic.cell)
+    account.policies, account.engines = dict(sorted(policies.items())), dict(sorted(engines.items()))
+    account.changed = changed / max(account.choices, 1)
+    return traffic
+
+
+def read_rewards(path: Path) -> dict[str, tuple[float, str | None]]:
+    """Reward and prompt of every request.
+
+    Raises:
+        ValueError: a line that is not such an object, a request with two different rewards, naming the line.
+    """
+    rewards: dict[str, tuple[float, str | None]] = {}
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+            prompt = entry.get("prompt")
+            told = float(entry["reward"]), None if prompt is None else str(prompt)
+            name = str(entry["request"])
+        except (ValueError, TypeError, KeyError, AttributeError):
+            wanted = '{"request": "…", "reward": 0.5}, with "prompt" if you know it'
+            raise ValueError(f"{path}, line {number} is {line[:60]!r}: expected {wanted}") from None
+        if rewards.get(name, told) != told:
+            raise ValueError(f"{path}, line {number}: request {name!r} has another reward or prompt above")
+        rewards[name] = told
+    return rewards
+
+
+def learn(
+    folder: Path, rewards: Path, *, guidance: float | None = None, rule: str = "top_m", **settings: Any
+) -> tuple[Policy, Account]:
+    """A policy from a folder of traces and a file of rewards.
+
+    Args:
+        guidance: None: 1 where the values explain rewards of requests held out, otherwise 0, the engine's own order.
+        settings: of the `Order` that learns: beta, ready, baseline, reward_range.
+    """
+    account = Account()
+    traffic = read_traces(folder, account)
+    told = read_rewards(rewards)
+    known = [name for name in traffic.names if name in told]
+    _missing(account, "reward", [name for name in traffic.names if name not in told])
+    _missing(account, "trace", sorted(set(told) - set(traffic.names)))
+    if not known:
+        raise ValueError(f"{rewards} has no reward of any request in {folder}")
+    reward = torch.tensor([told[name][0] for name in known], dtype=torch.float64)
+    prompts = [told[name][1] for name in known]
+    group = _groups(prompts, known, account)
+    row_of_request = torch.full((len(traffic.names),), -1)
+    place = {name: number for number, name in enumerate(traffic.names)}
+    row_of_request[[place[name] for name in known]] = torch.arange(len(known))
+    row = row_of_request[traffic.request]
+    events = Events(len(known), row[row >= 0], traffic.cell[row >= 0])
+    account.requests, account.choices = len(known), len(events.row)
+    held_out = torch.tensor([_held_out(prompt or name) for prompt, name in zip(prompts, known, strict=True)])
+    trial = _order(traffic, rule, settings)
+    account.explained = _explained(trial, events, reward, group, held_out)
+    lower = account.explained[1] if account.explained is not None else 0.0
+    account.guidance = (1.0 if lower > 0 else 0.0) if guidance is None else guidance
+    account.reason = _reason(account, guidance)
+    order = _order(traffic, rule, {**settings, "guidance": account.guidance})
+    order.observe(events, reward, group)
+    return order.policy(estimator="traffic", requests=str(len(known)), choices=str(account.choices)), account
+
+
+def _order(traffic: Traffic, rule: str, settings: dict[str, Any]) -> Order:
+    return Order(*traffic.cells, signal=signal_from_spec(traffic.signal), rule=rule, **settings)
+
+
+def _missing(account: Account, what: str, names: list[str]) -> None:
+    setattr(account, f"without_{what}", len(names))
+    if names:
+        account.named[what] = names[:_NAMED]
+
+
+def _groups(prompts: list[str | None], names: list[str], account: Account) -> Tensor | None:
+    """[R] the number of the prompt of every request; None where no prompts are named."""
+    named = [prompt for prompt in prompts if prompt is not None]
+    if not named:
+        return None
+    if len(named) < len(prompts):
+        name = names[prompts.index(None)]
+        raise ValueError(
+            f"request {name!r} has no prompt, and others have: name the prompt of all requests, or of none"
+        )
+    counts = Counter(named)
+    account.prompts, account.alone = len(counts), sum(count == 1 for count in counts.values())
+    number = {prompt: index for index, prompt in enumerate(sorted(counts))}
+    return torch.tensor([number[prompt] for prompt in named])
+
+
+def _held_out(name: str) -> bool:
+    return hashlib.blake2b(name.encode(), digest_size=1).digest()[0] < 64
+
+
+def _explained(
+    order: Order, events: Events, reward: Tensor, group: Tensor | None, held_out: Tensor
+) -> tuple[float, float, float] | None:
+    """Correlation of the mean value of a request's choices with its reward, on requests held out, and its interval.
+
+    z = artanh r is normal with variance 1/(n − 3).
+    """
+    order.observe(events.among(~held_out), reward[~held_out], None if group is None else group[~held_out])
+    value = order.table().value[events.cell]
+    ones = torch.ones_like(value)
+    total, count = (torch.zeros_like(reward).index_add_(0, events.row, column) for column in (value, ones))
+    chosen = held_out & (count > 0)
+    outcome = reward if group is None else centre(reward, group, order.reward_range)
+    pair = torch.stack([(total / count.clamp(min=1))[chosen], outcome[chosen]])
+    if pair.shape[1] < _FEWEST or bool((pair.std(1) == 0).any()):
+        return None
+    r = float(torch.corrcoef(pair)[0, 1].clamp(-0.999999, 0.999999))
+    half = 1.96 / math.sqrt(pair.shape[1] - 3)
+    return r, math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
+
+
+def _reason(account: Account, guidance: float | None) -> str:
+    if account.explained is None:
+        told = "too little was held out to tell whether the values explain rewards"
+    else:
+        r, low, high = account.explained
+        told = f"on requests held out, values and rewards correlate by {r:+.3f} [{low:+.3f}, {high:+.3f}]"
+    return f"{told}; as you asked" if guidance is not None else told
