@@ -15,7 +15,6 @@ from dprm.cli.arguments import (
     Device,
     Difficulty,
     EngineName,
-    HostName,
     PreferenceText,
     Reward,
     Rows,
@@ -35,7 +34,10 @@ from dprm.order.rules import RULES
 
 
 def fit(
-    host: HostName,
+    host: Annotated[
+        str | None,
+        typer.Argument(help="A host of `dprm hosts`, or your own: package.module:attribute or path.py:attribute."),
+    ] = None,
     estimator: Annotated[
         str, typer.Option(help="head, leaning, branched, sets, onpolicy or montecarlo; several with commas.")
     ] = "head",
@@ -60,6 +62,12 @@ def fit(
     out: Annotated[Path | None, typer.Option(help="The policy file; default runs/HOST.dprm.")] = None,
     problems: Annotated[
         Path | None, typer.Option(help="Your own problems: half of the file fits, a quarter selects, one is for test.")
+    ] = None,
+    traces: Annotated[
+        Path | None, typer.Option(help="Instead of a host: a folder of traces that an engine has written.")
+    ] = None,
+    rewards: Annotated[
+        Path | None, typer.Option(help="With --traces: lines of JSON, request, reward and, if known, prompt.")
     ] = None,
     reward: Reward = None,
     preference: PreferenceText = None,
@@ -86,6 +94,8 @@ def fit(
     was tried, is above 0. An interrupted fit goes on where it was. Beside the policy lie the account of the choice
     (.account.json) and, of a head, its control (.shuffled.dprm). Look at `test` once, with `dprm compare`. A policy
     that is written into the folder of the committed weights is entered into its manifest.
+
+    With `--traces` and `--rewards` a table is learned from what a served model has chosen, without a model call.
     """
     import json
     from dataclasses import asdict
@@ -103,6 +113,12 @@ def fit(
         writable(out)
         if rule is not None:
             check_one_of("--rule", rule, RULES)
+        if (traces is None) != (rewards is None) or (traces is None) == (host is None):
+            raise ValueError("expected either a host, or --traces with --rewards")
+        if traces is not None and rewards is not None:
+            from_traffic(traces, rewards, out, guidance, beta, gate, baseline, rule, as_json)
+            return
+        assert host is not None
         load = partial(chosen_host, host, device=device, compiled=compiled, **asked)
         chosen = load()
         on = chosen_engine(engine, workers, address, device, load)
@@ -155,6 +171,43 @@ def _compare(host: str, policy: Path, asked: dict[str, Any]) -> str:
     """The command that looks at the policy where it was fitted."""
     options = [f"--{name} {value}" for name, value in asked.items() if value is not None]
     return " ".join(["dprm compare", host, *options, f"--policy {policy}"])
+
+
+def from_traffic(
+    traces: Path,
+    rewards: Path,
+    out: Path | None,
+    guidance: str | None,
+    beta: float | None,
+    gate: str | None,
+    baseline: str | None,
+    rule: str | None,
+    as_json: bool,
+) -> None:
+    """Learn from traces and rewards, and write policy and account."""
+    import json
+    from dataclasses import asdict
+
+    from dprm.fit.traffic import learn
+
+    named = {"beta": beta, "baseline": baseline, "rule": rule}
+    settings: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
+    if gate is not None:
+        settings |= dict(zip(("warm", "switch", "ready"), _numbers("gate", gate, 3), strict=True))
+    if guidance is not None:
+        settings["guidance"] = _numbers("guidance", guidance, 1)[0]
+    policy, account = learn(traces, rewards, **settings)
+    path = out or Path("runs") / "traffic.dprm"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    policy.save(path)
+    account.save(path.with_suffix(".account.json"))
+    if as_json:
+        header = {**policy.header, "digest": policy.digest}
+        typer.echo(json.dumps({"policy": header, "account": asdict(account)}, indent=2, ensure_ascii=False))
+        return
+    for line in account.lines():
+        typer.echo(line)
+    typer.echo(f"{path}: digest {policy.digest[:16]}")
 
 
 def _numbers(name: str, text: str, count: int | None = None) -> tuple[float, ...]:

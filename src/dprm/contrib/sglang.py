@@ -26,9 +26,9 @@ NAME = "DPRM"
 
 def register() -> None:
     """What the entry point calls, in every process of SGLang: gives the algorithm its name."""
-    from sglang.srt.dllm import algorithm
+    from sglang.srt.dllm.algorithm import algo_name_to_cls
 
-    algorithm.algo_name_to_cls[NAME] = algorithm_class()
+    algo_name_to_cls[NAME] = algorithm_class()
 
 
 @dataclass
