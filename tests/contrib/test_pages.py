@@ -2,8 +2,10 @@
 
 import shlex
 import sys
-from types import SimpleNamespace
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
+import numpy
 import pytest
 import torch
 from typer.testing import CliRunner
@@ -11,7 +13,10 @@ from typer.testing import CliRunner
 import dprm
 from dprm.cli import app
 from dprm.contrib.selector import Requests
-from tests.contrib.engines import MASK, policy
+from dprm.fit.traces import read_shard
+from tests.contrib import sampler_with_topk, stand_ins
+from tests.contrib.engines import MASK, VOCABULARY, policy, states
+from tests.contrib.test_conformance import committed, of_arrays, of_positions, of_unmasking
 from tests.mock_denoiser import MASK as MOCK
 from tests.mock_denoiser import MockDenoiser, masked_canvas
 from tests.pages import blocks, run
@@ -53,7 +58,7 @@ def test_sglang(monkeypatch, capsys):
         pytest.skip("the wheel of SGLang cannot be had here")
     monkeypatch.setattr(sys, "meta_path", [Shells(home), *sys.meta_path])
     entry = SimpleNamespace(name="dprm", value="", dist=None, load=lambda: register)
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [entry])
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [entry] * (group == "sglang.srt.plugins"))
     run("docs/engines/sglang.md", {})
     for name in [name for name in sys.modules if name.split(".")[0] == "sglang"]:
         del sys.modules[name]
@@ -82,3 +87,104 @@ def test_learning_from_traffic(capsys):
     by_command = CliRunner().invoke(app, shlex.split(blocks("docs/engines/traffic.md", "shell")[0])[1:])
     assert by_command.exit_code == 0, by_command.output
     assert dprm.Policy.load("new.dprm").digest == names["policy"].digest
+
+
+def module(monkeypatch, name, **contents):
+    """A module of somebody else's, and the packages that it lies in."""
+    parts = name.split(".")
+    for size in range(1, len(parts) + 1):
+        path = ".".join(parts[:size])
+        if path not in sys.modules:
+            monkeypatch.setitem(sys.modules, path, ModuleType(path))
+    vars(sys.modules[name]).update(contents)
+    for size in range(1, len(parts)):
+        parent = sys.modules[".".join(parts[:size])]
+        setattr(parent, parts[size], sys.modules[".".join(parts[: size + 1])])
+    return sys.modules[name]
+
+
+def requests_of(folder="traces"):
+    """The names in the traces that a page has written."""
+    (path,) = Path(folder).iterdir()
+    return read_shard(path)[2]["requests"]
+
+
+def two():
+    x, before = states(0)
+    return x[:2], before[:2]
+
+
+def test_dinfer(monkeypatch):
+    class Threshold(stand_ins.Decoder):
+        def __init__(self, temperature, threshold, mask_id):
+            super().__init__(threshold)
+
+    def generate(decoder):
+        x, before = two()
+        decoder.block_init(before, 0)
+        decoder.decode(x, 0, 12, before)
+
+    module(monkeypatch, "dinfer.decoding.parallel_strategy", ThresholdParallelDecoder=Threshold)
+    run("docs/engines/dinfer.md", {"MASK": MASK, "generate": generate})
+    assert requests_of() == ["request-1", "request-2"]
+
+
+def test_vllm(monkeypatch):
+    x, before = two()
+    remask, default = stand_ins.batched_remask, stand_ins.SurestTwo
+    module(monkeypatch, "dllm_plugin.sampling.diffusion_sampler", batched_remask=remask)
+    module(monkeypatch, "vllm_dllm_plugin.remasking.llada2_default", Llada2DefaultRemaskingPolicy=default)
+    sampler = SimpleNamespace()
+    sampler.denoise = lambda: sampler._remask_fn(x, before, MASK, 0.7)
+    given = {"MASK": MASK, "sampler": sampler, "draft": before[0].tolist(), "logits": x[0]}
+    names = run("docs/engines/vllm.md", given)
+    assert requests_of() == ["request-1", "request-2"]
+    assert len(names["step"].next_input_block) == 12
+
+
+def test_lmdeploy(monkeypatch):
+    x, before = two()
+    place = "lmdeploy.pytorch.strategies.dllm.unmasking"
+    module(monkeypatch, place, UnmaskingProcessor=lambda config: stand_ins.Unmasking(config))
+    sampler = SimpleNamespace()
+    sampler.step = lambda: of_unmasking(sampler.unmasking_processor, x, before)
+    run("docs/engines/lmdeploy.md", {"MASK": MASK, "dllm_config": 12, "sampler": sampler})
+    assert requests_of() == ["request-1", "request-2"]
+
+
+def test_d2cache(monkeypatch):
+    vanilla = module(
+        monkeypatch, "src.generation.vanilla", generate_step=lambda unmasking_fn: of_positions(unmasking_fn, *two())
+    )
+    vanilla.vanilla_generate = lambda: vanilla.generate_step(unmasking_fn=stand_ins.unmasking_fn)
+    names = run("docs/engines/d2cache.md", {"MASK": MASK})
+    assert names["record"].shape == (2, 12)
+    assert requests_of() == ["request-1", "request-2"]
+
+
+def test_dllm(monkeypatch):
+    module(monkeypatch, "dllm.core.samplers")
+    monkeypatch.setattr(sys.modules["dllm.core.samplers"], "mdlm", sampler_with_topk, raising=False)
+    x, before = two()
+    given = {"MASK": MASK, "VOCABULARY": VOCABULARY, "model": lambda tokens: x, "canvas": before, "torch": torch}
+    names = run("docs/engines/dllm.md", given)
+    assert not (names["sequences"] == MASK).any()
+
+
+def test_mlx_vlm(monkeypatch):
+    x, before = states(0)
+    module(monkeypatch, "mlx.core", array=numpy.array)
+    diffusion = module(
+        monkeypatch, "mlx_vlm.generate.diffusion", _diffusion_confidence_transfer_mask=stand_ins.mlx_transfer_mask
+    )
+    generate = lambda: of_arrays(diffusion._diffusion_confidence_transfer_mask, x[:1], before[:1])  # noqa: E731
+    run("docs/engines/mlx-vlm.md", {"MASK": MASK, "generate": generate})
+    assert requests_of() == ["request-1"]
+
+
+def test_nemo(monkeypatch):
+    generate = module(monkeypatch, "generate", get_transfer_index=stand_ins.transfer_index)
+    generate.run = lambda: committed(generate.get_transfer_index, *two())
+    names = run("docs/engines/nemo.md", {"MASK": MASK})
+    assert names["answers"].shape == (2, 12)
+    assert requests_of() == ["request-1", "request-2"]

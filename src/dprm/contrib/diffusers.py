@@ -36,7 +36,7 @@ class DprmScheduler(BlockRefinementScheduler):  # type: ignore[misc]
     The other arguments are those of the base class.
     """
 
-    @register_to_config
+    @register_to_config  # type: ignore[untyped-decorator]
     def __init__(
         self,
         block_length: int = 32,

@@ -37,11 +37,13 @@ class Requests:
     Attributes:
         names: what the engine calls each request; it finds the traces again, and seeds what is drawn.
         first: [B] int64, the place of the block in the text. initial: [B] int64, masked positions at its start.
+        turn: [B] int64, blocks of this name before this one, where the place does not tell them apart; None: it does.
     """
 
     names: tuple[str, ...]
     first: Tensor
     initial: Tensor
+    turn: Tensor | None = None
 
     @classmethod
     def begin(cls, names: Sequence[str], masked: Tensor, first: int | Tensor = 0) -> Requests:
@@ -64,7 +66,8 @@ class Requests:
     def seeds(self) -> Tensor:
         """[B] int64, from names and blocks: the same on every rank, in every batch, after every restart."""
         seeds = torch.tensor([_seed(name) for name in self.names])
-        return mix_rows(seeds.to(self.first.device, non_blocking=True), self.first)
+        words = (self.first,) if self.turn is None else (self.first, self.turn)
+        return mix_rows(seeds.to(self.first.device, non_blocking=True), *words)
 
     def progress(self, candidates: Tensor) -> Tensor:
         """[B] float32, the share of the block that is revealed."""
