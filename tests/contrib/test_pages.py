@@ -8,15 +8,18 @@ from types import ModuleType, SimpleNamespace
 import numpy
 import pytest
 import torch
+from transformers.trainer_callback import CallbackHandler, TrainerCallback, TrainerControl, TrainerState
 from typer.testing import CliRunner
 
 import dprm
 from dprm.cli import app
 from dprm.contrib.selector import Requests
 from dprm.fit.traces import read_shard
-from tests.contrib import sampler_with_topk, stand_ins
+from tests.contrib import sampler_with_topk, stand_ins, upstreams
 from tests.contrib.engines import MASK, VOCABULARY, policy, states
 from tests.contrib.test_conformance import committed, of_arrays, of_positions, of_unmasking
+from tests.contrib.test_training import reward_of
+from tests.contrib.test_upstreams import competing
 from tests.mock_denoiser import MASK as MOCK
 from tests.mock_denoiser import MockDenoiser, masked_canvas
 from tests.pages import blocks, run
@@ -188,3 +191,63 @@ def test_nemo(monkeypatch):
     names = run("docs/engines/nemo.md", {"MASK": MASK})
     assert names["answers"].shape == (2, 12)
     assert requests_of() == ["request-1", "request-2"]
+
+
+def test_the_hosts_of_the_paper(monkeypatch):
+    policy(signal="random").save("random.dprm")
+    x, before = states(0)
+    net = upstreams.Net()
+    monkeypatch.setitem(sys.modules, "hts_sampler", upstreams)
+    given = {
+        "MASK": MASK,
+        "VOCABULARY": VOCABULARY,
+        "prompt": before,
+        "model": net,
+        "logits": x,
+        "log_probs": x.log_softmax(-1),
+        "diffusion_generate": lambda prompt, generation_tokens_hook_func: upstreams.dream(
+            net, prompt, 4, generation_tokens_hook_func
+        ),
+        "trainer": SimpleNamespace(generate=upstreams.generate),
+        "sampler": SimpleNamespace(mdlm=upstreams.Mdlm()),
+        "protein_model": upstreams.Dplm(),
+        "state": competing(upstreams.Dplm(), 0),
+        "diffusion": upstreams.Diffusion(net),
+        "t": torch.full((6, 1), 0.6),
+        "dt": 0.2,
+        "score": lambda tokens, sigma: net(tokens),
+        "pool": upstreams.PhasedMasking(before, before),
+    }
+    names = run("docs/engines/upstreams.md", given)
+    for name in ("text", "rollouts", "answers", "after", "cells"):
+        assert names[name].shape == before.shape
+    for name in ("rollouts", "answers", "cells"):
+        assert not (names[name] == MASK).any()
+
+
+def test_training():
+    logged = {}
+
+    class Report(TrainerCallback):
+        def on_log(self, args, state, control, logs=None, **named):
+            logged.update(logs)
+
+    def train():
+        for turn in range(2):
+            answers = trainer.generate(model=upstreams.Net(), prompt=states(turn)[1], steps=4)
+            trainer.reward_funcs[0](prompts=["p"] * 6, completions=answers)
+        trainer.callback_handler.on_log(None, TrainerState(), TrainerControl(), {"loss": 1.0})
+        names["selector"].select(
+            *[torch.ones(2, 3, dtype=torch.bool)] * 3, Requests.begin(["a", "b"], torch.ones(2, 3) > 0)
+        )
+
+    trainer = SimpleNamespace(generate=upstreams.generate, train=train)
+    trainer.callback_handler = CallbackHandler([Report()], None, None, None, None)
+    run_of = SimpleNamespace(log=lambda facts, step: logged.update(facts, step=step))
+    names = {"MASK": MASK, "trainer": trainer, "reward": reward_of, "step": 7, "run": run_of}
+    names |= {"rewards": [0.0, 1.0], "prompts": ["p", "q"]}
+    run("docs/engines/training.md", names)
+    assert logged["loss"] == 1.0
+    assert "dprm/order_change" in logged
+    assert logged["step"] == 7
+    assert dprm.Policy.load("my-model.dprm").step == 2

@@ -197,7 +197,10 @@ def test_the_command_writes_policy_and_account(served, tmp_path):
     account = json.loads(out.with_suffix(".account.json").read_text())
     assert account["kind"] == "dprm.traffic"
     assert account["requests"] == 240
+    assert policy.notes["mask_id"] == str(MASK)
     Selector(out, mask_id=MASK)
+    with pytest.raises(dprm.order.PolicyError, match=f"fitted with mask_id = {MASK}, and this model has 3"):
+        Selector(out, mask_id=3)
     for bad in (["fit"], ["fit", "dmpo", *arguments[1:3]], ["fit", "dmpo", *arguments[1:]]):
         result = CliRunner().invoke(app, bad)
         assert result.exit_code == 2

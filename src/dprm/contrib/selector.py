@@ -7,27 +7,49 @@ accelerator. Shapes: B requests, L positions of a block, V vocabulary.
 
 from __future__ import annotations
 
+import copy
 import functools
 import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from dprm.fit.traces import Traces
 from dprm.order.checks import check_count, check_shape
-from dprm.order.noise import mix_rows
+from dprm.order.noise import Stream, mix_rows
 from dprm.order.order import Order
 from dprm.order.policy import Policy, PolicyError
 from dprm.order.reading import Reading, read
+from dprm.order.signals import Signal
 
 # Signals that rank positions as the engine does, by what the engine ranks by.
 _ALIKE = {"confidence": ("confidence", "odds"), "entropy": ("entropy",), "margin": ("margin",), "random": ("random",)}
 # Signals for which the confidence of a position is enough.
 _OF_CONFIDENCE = ("confidence", "odds", "random")
+
+
+@dataclass(frozen=True)
+class _Scored(Reading):
+    """A reading with the engine's own log ψ [B,L]."""
+
+    score: Tensor | None = None
+
+
+class _OfEngine(Signal):
+    """log ψ as the engine gave it."""
+
+    name = "engine"
+    linear = False
+
+    def value(self, reading: Reading, stream: Stream | None) -> Tensor:
+        assert isinstance(reading, _Scored)
+        assert reading.score is not None
+        return reading.score
 
 
 @dataclass(frozen=True)
@@ -74,6 +96,25 @@ class Requests:
         return (1.0 - candidates.sum(1) / self.initial.clamp(min=1)).clamp(0.0, 1.0)
 
 
+class Recorder(Protocol):
+    """Where choices are written: `fit.traces.Traces`, or an observer of training."""
+
+    def expect(self, order: Order, digest: str, model: dict[str, int | None]) -> None:
+        """What all that follows is chosen by, and for which model: its mask_id and vocabulary."""
+
+    def record(
+        self,
+        names: Sequence[str],
+        first: Tensor,
+        candidates: Tensor,
+        mask: Tensor,
+        cell: Tensor,
+        confidence: Tensor,
+        changed: Tensor,
+    ) -> None:
+        """Take down one step; see `Traces.record`."""
+
+
 class Selector:
     """A policy beside one model of an engine.
 
@@ -98,7 +139,7 @@ class Selector:
         signal: str = "confidence",
         guidance: float | None = None,
         explore: bool = False,
-        traces: Traces | str | os.PathLike[str] | None = None,
+        traces: Recorder | str | os.PathLike[str] | None = None,
     ):
         if mask_id is None or mask_id < 0:
             remedy = "dprm chooses among masked positions, and a model without a mask has none"
@@ -120,16 +161,27 @@ class Selector:
         self._check_notes()
         rule = "soft_bon" if explore and policy.rule == "top_m" else None
         self.order = Order.from_policy(policy, rule=rule, guidance=guidance, explore=explore)
-        self.traces = Traces(Path(traces)) if isinstance(traces, str | os.PathLike) else traces
+        self.traces: Recorder | None = Traces(Path(traces)) if isinstance(traces, str | os.PathLike) else traces
         if self.traces is not None:
-            self.traces.expect(self.order, policy.digest)
-        self.silent = self.order.silent
-        self.idle = self.silent and self.traces is None
+            self.traces.expect(self.order, policy.digest, self._model)
+
+    @property
+    def silent(self) -> bool:
+        """Whether the engine's own choice stands at every step."""
+        return self.order.silent
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing to do at all."""
+        return self.traces is None and self.silent
+
+    @property
+    def _model(self) -> dict[str, int | None]:
+        return {"mask_id": self.mask_id, "vocabulary": self.vocabulary}
 
     def _check_notes(self) -> None:
         """What a policy says of its model must be true of this one."""
-        here = {"mask_id": self.mask_id, "vocabulary": self.vocabulary}
-        for name, value in here.items():
+        for name, value in self._model.items():
             fitted = self.policy.notes.get(name)
             if fitted is not None and value is not None and fitted != str(value):
                 raise PolicyError(f"this policy was fitted with {name} = {fitted}, and this model has {value}")
@@ -144,6 +196,8 @@ class Selector:
         logits: Tensor | None = None,
         tokens: Tensor | None = None,
         aux: Tensor | None = None,
+        score: Tensor | None = None,
+        progress: Tensor | None = None,
     ) -> Tensor:
         """The positions to reveal now, as many in each row as the engine itself would.
 
@@ -153,6 +207,8 @@ class Selector:
             logits: [B,L,V], needed where confidence is not given, or is not all that the policy looks at.
             tokens: [B,L], what each position would receive; default the most probable token.
             aux: [B,L] int, the state of every position, for a policy that has several.
+            score: [B,L], log ψ of an engine that ranks by something else, such as confidence with its own noise.
+            progress: [B], for an engine that takes tokens back; None: the share of the block that is revealed.
 
         Returns:
             [B,L] bool.
@@ -169,12 +225,20 @@ class Selector:
             raise ValueError(f"this policy has {self.order.cells.aux} states of a position: expected aux")
         reading = self._reading(confidence, candidates, logits, tokens)
         seeds = requests.seeds() if self.order.draws and not self.silent else None
-        progress = requests.progress(candidates)
-        choice = self.order.select(reading, candidates, own.sum(1), progress, aux=aux, seed=seeds)
+        progress = requests.progress(candidates) if progress is None else progress
+        order = self.order
+        if score is not None:
+            order = copy.copy(order)
+            order.signal = _OfEngine()
+            known = (reading.tokens, reading.confidence, reading.margin, reading.entropy, reading.peak)
+            reading = _Scored(*known, score=torch.where(candidates, score, 0.0))
+        choice = order.select(reading, candidates, own.sum(1), progress, aux=aux, seed=seeds)
         changed = choice.changed.unsqueeze(1)
         mask = torch.where(changed, choice.mask, own)
         if self.traces is not None:
-            self.record(mask, reading.confidence, candidates, requests, aux=aux, changed=choice.changed)
+            self.record(
+                mask, reading.confidence, candidates, requests, aux=aux, changed=choice.changed, progress=progress
+            )
         return mask
 
     def revise(
@@ -219,6 +283,7 @@ class Selector:
         *,
         aux: Tensor | None = None,
         changed: Tensor | None = None,
+        progress: Tensor | None = None,
     ) -> None:
         """Take down what was revealed, whoever chose it. `select` does that itself.
 
@@ -229,7 +294,8 @@ class Selector:
             raise ValueError("this Selector has no traces: it was made without a folder for them")
         exact = torch.where(candidates, confidence.float(), 0.0).clamp(0.0, 1.0)
         cells = self.order.cells
-        cell = cells.index(cells.first_of_phase(requests.progress(candidates)), exact, aux)
+        first = cells.first_of_phase(requests.progress(candidates) if progress is None else progress)
+        cell = cells.index(first, exact, aux)
         if changed is None:
             changed = torch.zeros_like(candidates[:, 0])
         self.traces.record(requests.names, requests.first, candidates, mask & candidates, cell, exact, changed)

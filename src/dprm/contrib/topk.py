@@ -2,7 +2,10 @@
 
 Samplers of this kind have no hook; the order is a call in the middle of a long function. What is replaced is the name
 `torch` in their module: a view of torch whose `topk` asks the policy. Only confidence is seen there, so a policy has to
-be a table over confidence. Calls of `topk` over a vocabulary, as for truncated sampling, pass through.
+be a table over confidence. Calls for the smallest, and over a vocabulary, as in truncated sampling, pass through.
+
+The hierarchical search of Prism (`HTSSampler`) is reached in the same way: it gives the confidence of what is masked
+alone, and keeps its threshold, its pruning and its own order of remasking.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ class _View:
     def __init__(self, selector: Selector, block: int):
         self._selector = selector
         self._block = block
+        self._calls = 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(torch, name)
@@ -31,14 +35,17 @@ class _View:
     def topk(self, input: Tensor, k: int | Tensor, *args: Any, **named: Any) -> Any:
         """As `torch.topk`; along the last dimension of one row [L] or of rows [B,L] of confidence."""
         own = torch.topk(input, k, *args, **named)  # type: ignore[arg-type]
-        if self._selector.idle or input.dim() > 2 or input.shape[-1] == self._selector.vocabulary:
+        of_vocabulary = input.dim() > 2 or input.shape[-1] == self._selector.vocabulary
+        if self._selector.idle or of_vocabulary or named.get("largest") is False:
             return own
         rows = input if input.dim() == 2 else input.unsqueeze(0)
         index = own.indices if input.dim() == 2 else own.indices.unsqueeze(0)
         candidates = rows > -torch.inf
         left = candidates.sum(1)
         names = tuple(str(row) for row in range(len(rows)))
-        requests = Requests(names, torch.zeros_like(left), torch.full_like(left, self._block))
+        turn = torch.full_like(left, self._calls)
+        self._calls += 1
+        requests = Requests(names, torch.zeros_like(left), torch.full_like(left, self._block), turn)
         mine = torch.zeros_like(candidates).scatter(1, index, True)
         chosen = self._selector.select(mine, rows, candidates, requests)
         # As many as before in every row: those that were chosen first, and then what the row had no candidates for.

@@ -36,12 +36,13 @@ def ordered(get_transfer_index: TransferIndex, selector: Selector, watch: Watch 
 
 
 @contextmanager
-def attached(module: Any, selector: Selector, name: str = "get_transfer_index") -> Iterator[Watch]:
+def attached(module: Any, selector: Selector, name: str = "get_transfer_index", prefix: str = "") -> Iterator[Watch]:
     """Have a module that calls the function by name call the ordered one.
 
     Args:
         module: where it is called: names that were imported from elsewhere are the caller's own.
+        prefix: before the numbers of rows that are not named.
     """
-    watch = Watch()
+    watch = Watch(prefix)
     with replaced(module, name, ordered(getattr(module, name, None), selector, watch)):  # type: ignore[arg-type]
         yield watch

@@ -16,9 +16,10 @@ from dprm.contrib.selector import Requests
 
 
 class Watch:
-    """The rows of an engine, from step to step."""
+    """The rows of an engine, from step to step; without names they are numbered behind a prefix."""
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: str = "") -> None:
+        self._prefix = prefix
         self._names: tuple[str, ...] | None = None
         self._left: Tensor | None = None
         self._last: Requests | None = None
@@ -37,7 +38,7 @@ class Watch:
         """
         left = candidates.sum(1)
         size = torch.zeros_like(left) + (candidates.shape[1] if initial is None else initial)
-        names = self._names or tuple(str(row) for row in range(len(left)))
+        names = self._names or tuple(f"{self._prefix}{row}" for row in range(len(left)))
         if self._names is not None and active is not None:
             names = tuple(self._names[row] for row in active.tolist())
         if len(names) != len(left):
@@ -50,7 +51,7 @@ class Watch:
         if self._last is None or self._left is None or len(left) != len(self._left):
             names = self._names
             if names is None:
-                names = tuple(str(row) for row in range(len(left)))
+                names = tuple(f"{self._prefix}{row}" for row in range(len(left)))
                 self._batches += 1
             if len(names) != len(left):
                 raise ValueError(f"names has {len(names)} requests: expected {len(left)}, one a row of the batch")

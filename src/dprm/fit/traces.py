@@ -9,7 +9,8 @@ A folder of shards, each a safetensors file that is never written again. One ent
     confidence  [n] float32
     changed     [n] uint8, whether the policy changed the step
 
-The header has the grid of cells, the signal, the digest of the policy that acted, and the names of the requests.
+The header has the grid of cells, the signal, the digest of the policy that acted, the mask and the vocabulary of the
+model, and the names of the requests.
 """
 
 from __future__ import annotations
@@ -55,9 +56,9 @@ class Traces:
         self._error: Exception | None = None
         atexit.register(self.flush)
 
-    def expect(self, order: Order, digest: str) -> None:
-        """What all that follows was chosen by."""
-        header = {"cells": [*order.cells.shape], "signal": order.signal.spec(), "policy": digest}
+    def expect(self, order: Order, digest: str, model: dict[str, int | None]) -> None:
+        """What all that follows is chosen by, and for which model: its mask_id and vocabulary."""
+        header = {"cells": [*order.cells.shape], "signal": order.signal.spec(), "policy": digest, "model": model}
         if self._header and self._header != header:
             self.flush()
         self._header = header

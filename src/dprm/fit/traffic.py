@@ -91,13 +91,14 @@ class Traffic:
     cell: Tensor
     cells: tuple[int, int, int]
     signal: dict[str, Any]
+    model: dict[str, int | None]
 
 
 def read_traces(folder: Path, account: Account) -> Traffic:
     """Every shard of a folder, in an order that does not depend on the names of the files.
 
     Raises:
-        ValueError: no shard can be read, or two have different grids or signals, naming them.
+        ValueError: no shard can be read, or two have different grids, signals or models, naming them.
     """
     shards: dict[str, tuple[str, dict[str, Tensor], dict[str, Any]]] = {}
     for path in sorted(folder.glob(f"*{SUFFIX}")):
@@ -119,7 +120,7 @@ def read_traces(folder: Path, account: Account) -> Traffic:
     policies, engines = Counter[str](), Counter[str]()
     first: dict[str, Any] = {}
     for _, (name, columns, header) in sorted(shards.items()):
-        for setting in ("cells", "signal"):
+        for setting in ("cells", "signal", "model"):
             if first and header[setting] != first[setting]:
                 raise ValueError(f"{name} has {setting} = {header[setting]}, and {known} has {first[setting]}")
         known, first = (known, first) if first else (name, header)
@@ -129,7 +130,9 @@ def read_traces(folder: Path, account: Account) -> Traffic:
         policies[header["policy"]] += len(cell[-1])
         engines[header["engine"]] += len(cell[-1])
         changed += int(columns["changed"].sum())
-    traffic = Traffic(names, torch.cat(request), torch.cat(cell), tuple(first["cells"]), first["signal"])
+    traffic = Traffic(
+        names, torch.cat(request), torch.cat(cell), tuple(first["cells"]), first["signal"], first["model"]
+    )
     account.shards, account.choices = len(shards), len(traffic.cell)
     account.policies, account.engines = dict(sorted(policies.items())), dict(sorted(engines.items()))
     account.changed = changed / max(account.choices, 1)
@@ -194,7 +197,9 @@ def learn(
     account.reason = _reason(account, guidance)
     order = _order(traffic, rule, {**settings, "guidance": account.guidance})
     order.observe(events, reward, group)
-    return order.policy(estimator="traffic", requests=str(len(known)), choices=str(account.choices)), account
+    # A policy says which model it was learned on, so that another one refuses it.
+    model = {name: str(number) for name, number in traffic.model.items() if number is not None}
+    return order.policy(estimator="traffic", requests=str(len(known)), choices=str(account.choices), **model), account
 
 
 def _order(traffic: Traffic, rule: str, settings: dict[str, Any]) -> Order:
