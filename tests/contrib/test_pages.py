@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import dprm
 from dprm.cli import app
-from dprm.contrib.selector import Requests
+from dprm.contrib.requests import Requests
 from dprm.fit.traces import read_shard
 from tests.contrib import sampler_with_topk, stand_ins, upstreams
 from tests.contrib.engines import MASK, VOCABULARY, policy, states

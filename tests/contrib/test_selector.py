@@ -5,7 +5,8 @@ import torch
 
 import dprm
 from dprm.contrib.packing import packed, unpacked
-from dprm.contrib.selector import Requests, Selector
+from dprm.contrib.requests import Requests
+from dprm.contrib.selector import Selector
 from dprm.order.features import names as features
 from dprm.order.head import Head
 from dprm.order.policy import PolicyError

@@ -1,9 +1,6 @@
 """Rollouts, their rewards, and what a trainer logs, keeps and resumes."""
 
 import math
-import os
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -12,7 +9,8 @@ from transformers.trainer_callback import CallbackHandler, TrainerCallback, Trai
 
 import dprm
 from dprm.contrib import dmpo
-from dprm.contrib.selector import Requests, Selector
+from dprm.contrib.requests import Requests
+from dprm.contrib.selector import Selector
 from dprm.contrib.trainer_callback import FILE, OrderCallback
 from dprm.contrib.training import Observer, write
 from dprm.fit.events import Events
@@ -160,34 +158,24 @@ def test_numbers_go_to_weights_and_biases_or_tensorboard():
     assert got == [({"dprm/radius": 0.5}, 3), ("dprm/radius", 0.5, 3)]
 
 
-WORKER = """
-import sys, torch
-from tests.contrib.test_training import made, rollout, reward_of, upstreams, dmpo, SimpleNamespace
-rank, count, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-if count > 1:
-    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=count)
-observer, selector = made()
-trainer = SimpleNamespace(generate=upstreams.generate)
-answers = []
-with dmpo.attached(trainer, selector):
-    for number in range(2):
-        if count == 1 or number == rank:
-            answers.append(rollout(trainer, number, calls=1))
-answers = torch.cat(answers)
-mine = [f"p{number}" for number in range(2) if count == 1 or number == rank for _ in range(6)]
-observer.rewarding(reward_of)(prompts=mine, completions=answers)
-selector.order.policy().save(f"{folder}/{count}-{rank}.dprm")
-"""
-
-
-@pytest.mark.slow
-def test_processes_act_on_the_sum_of_what_all_have_seen(tmp_path):
-    (tmp_path / "worker.py").write_text(WORKER)
-    runs = [(0, 2), (1, 2), (0, 1)]
-    commands = [[sys.executable, str(tmp_path / "worker.py"), str(rank), str(n), str(tmp_path)] for rank, n in runs]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    workers = [subprocess.Popen(command, env=environment) for command in commands]
-    assert [worker.wait(120) for worker in workers] == [0, 0, 0]
-    first, second = (dprm.Policy.load(tmp_path / f"2-{rank}.dprm") for rank in range(2))
-    assert first.digest == second.digest
-    assert first.stats.count.sum() == dprm.Policy.load(tmp_path / "1-0.dprm").stats.count.sum()
+def test_processes_act_on_the_sum_of_what_all_have_seen(monkeypatch):
+    """Two processes in one: a reduction adds what the other has seen."""
+    (first, one), (second, other), (both, alone) = made(), made(), made()
+    for observer, selector, seeds in ((first, one, [0]), (second, other, [1]), (both, alone, [0, 1])):
+        trainer = SimpleNamespace(generate=upstreams.generate)
+        with dmpo.attached(trainer, selector):
+            answers = torch.cat([rollout(trainer, seed, calls=1) for seed in seeds])
+        rewards = (torch.arange(len(answers)) + 6 * (observer is second)).double() / 12
+        prompts = [f"{seed}-{row % 3}" for seed in seeds for row in range(6)]
+        observer.told = rewards, prompts
+    both.observe(*both.told)
+    first.observe(*first.told)
+    seen = one.order.stats
+    reduced = []
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(dprm.Stats, "all_reduce", lambda self: reduced.append(self._keep((self + seen).moments)))
+    second.observe(*second.told)
+    assert len(reduced) == 1
+    # Under the names of another process other numbers are drawn: the cells may differ, the sum may not.
+    assert int(other.order.stats.count.sum()) == int(alone.order.stats.count.sum())
+    assert other.order.step == 1

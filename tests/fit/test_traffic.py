@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 
 import dprm
 from dprm.cli import app
-from dprm.contrib.selector import Requests, Selector
+from dprm.contrib.requests import Requests
+from dprm.contrib.selector import Selector
 from dprm.fit.traces import Traces, read_shard
 from dprm.fit.traffic import Account, learn, read_traces
 from tests.mock_denoiser import MASK, MockDenoiser, masked_canvas

@@ -20,7 +20,8 @@ from diffusers.configuration_utils import register_to_config
 from torch import Tensor
 
 from dprm.contrib.packing import packed, unpacked
-from dprm.contrib.selector import Requests, Selector
+from dprm.contrib.requests import Requests
+from dprm.contrib.selector import Selector
 from dprm.order.policy import Policy
 
 __all__ = ["DprmScheduler", "SchedulerMixin", "Tracing"]

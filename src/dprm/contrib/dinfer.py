@@ -7,7 +7,8 @@ from typing import Any
 
 from torch import Tensor
 
-from dprm.contrib.selector import Requests, Selector
+from dprm.contrib.requests import Requests
+from dprm.contrib.selector import Selector
 
 
 class OrderedDecoder:

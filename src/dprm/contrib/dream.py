@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
-from dprm.contrib.selector import Requests, Selector
+from dprm.contrib.requests import Requests
+from dprm.contrib.selector import Selector
 
 
 class OrderHook:

@@ -8,20 +8,17 @@ accelerator. Shapes: B requests, L positions of a block, V vocabulary.
 from __future__ import annotations
 
 import copy
-import functools
-import hashlib
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from dprm.fit.traces import Traces
+from dprm.contrib.requests import Requests
+from dprm.fit.traces import Recorder, Reveals, Traces
 from dprm.order.checks import check_count, check_shape
-from dprm.order.noise import Stream, mix_rows
+from dprm.order.noise import Stream
 from dprm.order.order import Order
 from dprm.order.policy import Policy, PolicyError
 from dprm.order.reading import Reading, read
@@ -50,69 +47,6 @@ class _OfEngine(Signal):
         assert isinstance(reading, _Scored)
         assert reading.score is not None
         return reading.score
-
-
-@dataclass(frozen=True)
-class Requests:
-    """B requests, each inside one block.
-
-    Attributes:
-        names: what the engine calls each request; it finds the traces again, and seeds what is drawn.
-        first: [B] int64, the place of the block in the text. initial: [B] int64, masked positions at its start.
-        turn: [B] int64, blocks of this name before this one, where the place does not tell them apart; None: it does.
-    """
-
-    names: tuple[str, ...]
-    first: Tensor
-    initial: Tensor
-    turn: Tensor | None = None
-
-    @classmethod
-    def begin(cls, names: Sequence[str], masked: Tensor, first: int | Tensor = 0) -> Requests:
-        """Requests at the start of a block, masked [B,L] bool saying where."""
-        if len(names) != len(masked):
-            raise ValueError(f"names has {len(names)} requests: expected {len(masked)}, one a row of masked")
-        initial = masked.sum(1)
-        return cls(tuple(names), torch.zeros_like(initial) + first, initial)
-
-    def __getitem__(self, row: int) -> Requests:
-        """One request, as a batch of one."""
-        return Requests((self.names[row],), self.first[row : row + 1], self.initial[row : row + 1])
-
-    @classmethod
-    def joined(cls, parts: Sequence[Requests]) -> Requests:
-        """Several, one after the other."""
-        names = tuple(name for part in parts for name in part.names)
-        return cls(names, torch.cat([part.first for part in parts]), torch.cat([part.initial for part in parts]))
-
-    def seeds(self) -> Tensor:
-        """[B] int64, from names and blocks: the same on every rank, in every batch, after every restart."""
-        seeds = torch.tensor([_seed(name) for name in self.names])
-        words = (self.first,) if self.turn is None else (self.first, self.turn)
-        return mix_rows(seeds.to(self.first.device, non_blocking=True), *words)
-
-    def progress(self, candidates: Tensor) -> Tensor:
-        """[B] float32, the share of the block that is revealed."""
-        return (1.0 - candidates.sum(1) / self.initial.clamp(min=1)).clamp(0.0, 1.0)
-
-
-class Recorder(Protocol):
-    """Where choices are written: `fit.traces.Traces`, or an observer of training."""
-
-    def expect(self, order: Order, digest: str, model: dict[str, int | None]) -> None:
-        """What all that follows is chosen by, and for which model: its mask_id and vocabulary."""
-
-    def record(
-        self,
-        names: Sequence[str],
-        first: Tensor,
-        candidates: Tensor,
-        mask: Tensor,
-        cell: Tensor,
-        confidence: Tensor,
-        changed: Tensor,
-    ) -> None:
-        """Take down one step; see `Traces.record`."""
 
 
 class Selector:
@@ -298,7 +232,8 @@ class Selector:
         cell = cells.index(first, exact, aux)
         if changed is None:
             changed = torch.zeros_like(candidates[:, 0])
-        self.traces.record(requests.names, requests.first, candidates, mask & candidates, cell, exact, changed)
+        taken = mask & candidates
+        self.traces.record(Reveals(requests.names, requests.first, candidates, taken, cell, exact, changed))
 
     def _reading(
         self, confidence: Tensor | None, candidates: Tensor, logits: Tensor | None, tokens: Tensor | None
@@ -317,9 +252,3 @@ class Selector:
         assert logits is not None
         inside = self.mask_id < logits.shape[-1]
         return replace(read(logits, tokens, forbid=self.mask_id if inside else None), confidence=exact)
-
-
-@functools.lru_cache(maxsize=65_536)
-def _seed(name: str) -> int:
-    """63 bits of a request's name."""
-    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little") >> 1

@@ -18,7 +18,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dprm.contrib.selector import Requests, Selector
+from dprm.contrib.requests import Requests
+from dprm.contrib.selector import Selector
 from dprm.fit.traces import Traces
 
 NAME = "DPRM"

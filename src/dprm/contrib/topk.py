@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 
 from dprm.contrib.replaced import replaced
-from dprm.contrib.selector import Requests, Selector
+from dprm.contrib.requests import Requests
+from dprm.contrib.selector import Selector
 
 
 class _View:

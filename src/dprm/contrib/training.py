@@ -18,6 +18,7 @@ from torch import Tensor
 
 from dprm.evaluate.diagnostics import LATE, LOW
 from dprm.fit.events import Events
+from dprm.fit.traces import Reveals
 from dprm.fit.tracking import Tracking
 from dprm.order.order import Order
 
@@ -37,19 +38,10 @@ class Observer:
         """The order that chooses, and learns."""
         self._order = order
 
-    def record(
-        self,
-        names: Sequence[str],
-        first: Tensor,
-        candidates: Tensor,
-        mask: Tensor,
-        cell: Tensor,
-        confidence: Tensor,
-        changed: Tensor,
-    ) -> None:
+    def record(self, reveals: Reveals) -> None:
         """Take down one step; no value is looked at."""
-        chosen = torch.where(mask, cell, -1)
-        self._steps.append((tuple(names), chosen, confidence, changed & candidates.any(1)))
+        decided = reveals.changed & reveals.candidates.any(1)
+        self._steps.append((reveals.names, reveals.chosen, reveals.confidence, decided))
 
     def observe(self, rewards: Sequence[float] | Tensor, prompts: Sequence[Hashable] | None = None) -> None:
         """Credit all rollouts since the last call, in the order in which they were begun.

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from dprm.contrib.selector import Requests
+from dprm.contrib.requests import Requests
 
 
 class Watch:

@@ -19,9 +19,9 @@ import atexit
 import hashlib
 import json
 import threading
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -33,6 +33,41 @@ from dprm.order.order import Order
 _KIND = "dprm.traces"
 _SCHEMA = 1
 SUFFIX = ".traces"
+
+
+@dataclass(frozen=True)
+class Reveals:
+    """One step of B requests, L positions of a block each.
+
+    Attributes:
+        names: of the requests. first: [B] int64, the place of the block in the text.
+        candidates, mask: [B,L] bool, what there was to choose from, and what was revealed.
+        cell: [B,L] int. confidence: [B,L] float32.
+        changed: [B] bool, whether the policy changed the step.
+    """
+
+    names: tuple[str, ...]
+    first: Tensor
+    candidates: Tensor
+    mask: Tensor
+    cell: Tensor
+    confidence: Tensor
+    changed: Tensor
+
+    @property
+    def chosen(self) -> Tensor:
+        """[B,L] the cell of what was revealed, elsewhere −1."""
+        return torch.where(self.mask, self.cell, -1)
+
+
+class Recorder(Protocol):
+    """Takes down what is revealed."""
+
+    def expect(self, order: Order, digest: str, model: dict[str, int | None]) -> None:
+        """What all that follows is chosen by, and for which model: its mask_id and vocabulary."""
+
+    def record(self, reveals: Reveals) -> None:
+        """Take down one step; no value is looked at."""
 
 
 class Traces:
@@ -57,31 +92,18 @@ class Traces:
         atexit.register(self.flush)
 
     def expect(self, order: Order, digest: str, model: dict[str, int | None]) -> None:
-        """What all that follows is chosen by, and for which model: its mask_id and vocabulary."""
+        """See `Recorder`; what was chosen by another policy goes into shards of its own."""
         header = {"cells": [*order.cells.shape], "signal": order.signal.spec(), "policy": digest, "model": model}
         if self._header and self._header != header:
             self.flush()
         self._header = header
 
-    def record(
-        self,
-        names: Sequence[str],
-        first: Tensor,
-        candidates: Tensor,
-        mask: Tensor,
-        cell: Tensor,
-        confidence: Tensor,
-        changed: Tensor,
-    ) -> None:
-        """Take down one step of B requests; no value is looked at.
-
-        Args:
-            first: [B], the place of the block. candidates, mask: [B,L] bool. cell: [B,L]. confidence: [B,L].
-            changed: [B] bool.
-        """
+    def record(self, reveals: Reveals) -> None:
+        """Take down one step; no value is looked at."""
         self._raise()
-        chosen = torch.where(mask, cell, -1)
-        self._steps.append((tuple(names), first, candidates.sum(1), chosen, confidence, changed))
+        # The engine may write into its tensors again: only what was made here is kept.
+        left = reveals.candidates.sum(1)
+        self._steps.append((reveals.names, reveals.first, left, reveals.chosen, reveals.confidence, reveals.changed))
         if len(self._steps) >= self.every:
             self._hand_over()
 
