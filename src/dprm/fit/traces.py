@@ -82,7 +82,8 @@ class Traces:
     """
 
     def __init__(self, folder: Path | str, engine: str = "", every: int = 512):
-        self.folder = Path(folder)
+        # What is left is written when the process ends, wherever it then is.
+        self.folder = Path(folder).absolute()
         self.engine = engine
         self.every = check_count("every", every, 1)
         self._header: dict[str, Any] = {}
