@@ -56,6 +56,26 @@ def test_a_policy_chooses_by_its_scores_as_many_as_the_engine_would():
     assert differ > 20
 
 
+@pytest.mark.parametrize("signal", ["margin", "entropy"])
+def test_an_engine_that_ranks_by_something_else_keeps_its_order_too(tmp_path, signal):
+    changed = 0
+    for seed in range(20):
+        x, before = states(seed)
+        masked = before == MASK
+        reading = dprm.read(x, forbid=MASK)
+        rank = reading.margin if signal == "margin" else -reading.entropy
+        top = torch.where(masked, rank, -torch.inf).topk(2).indices
+        own = torch.zeros_like(masked).scatter_(1, top, True) & masked
+        requests = Requests.begin([str(row) for row in range(6)], masked)
+        known = {"confidence": None, "candidates": masked, "requests": requests, "logits": x}
+        quiet = Selector(None, mask_id=MASK, signal=signal, traces=tmp_path)
+        assert torch.equal(quiet.select(own, **known), own)
+        chosen = Selector(policy(signal=signal), mask_id=MASK, signal=signal).select(own, **known)
+        assert torch.equal(chosen.sum(1), own.sum(1))
+        changed += int((chosen != own).any(1).sum())
+    assert changed > 10
+
+
 def a_head() -> dprm.Policy:
     weight = torch.randn(len(features(1, 4)), generator=torch.Generator().manual_seed(0))
     return dprm.Order(head=Head(weight, support=1000), ready=1).policy()

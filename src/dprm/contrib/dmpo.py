@@ -30,7 +30,8 @@ def attached(trainer: Any, selector: Selector, module: Any = None) -> Iterator[N
     calls = itertools.count()
 
     def generate(*args: Any, **named: Any) -> Any:
-        with transfer_index.attached(home, selector, prefix=f"{next(calls)}-"):
+        # Names seed what is drawn: no two rollouts of a run may have the same, also after it was resumed.
+        with transfer_index.attached(home, selector, prefix=f"{selector.order.step}.{next(calls)}-"):
             return sampler(*args, **named)
 
     with replaced(trainer, "generate", generate):
