@@ -208,6 +208,14 @@ def test_the_command_writes_policy_and_account(served, tmp_path):
         assert "expected either a host, or --traces with --rewards" in result.output
 
 
+def test_choices_of_two_policies_are_kept_apart(tmp_path):
+    traces = Traces(tmp_path)
+    Selector(None, mask_id=MASK, traces=traces)
+    Selector(dprm.Order().policy(), mask_id=MASK, traces=traces)  # The same policy again.
+    with pytest.raises(ValueError, match="make a Traces for each Selector; they may have the same folder"):
+        Selector(dprm.Order(bins=4).policy(), mask_id=MASK, traces=traces)
+
+
 def test_a_writer_that_fails_says_so(tmp_path):
     (tmp_path / "file").write_text("")
     selector = Selector(None, mask_id=MASK, traces=tmp_path / "file")

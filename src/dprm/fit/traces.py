@@ -93,10 +93,11 @@ class Traces:
         atexit.register(self.flush)
 
     def expect(self, order: Order, digest: str, model: dict[str, int | None]) -> None:
-        """See `Recorder`; what was chosen by another policy goes into shards of its own."""
+        """See `Recorder`; ValueError where another policy or model writes here already."""
         header = {"cells": [*order.cells.shape], "signal": order.signal.spec(), "policy": digest, "model": model}
         if self._header and self._header != header:
-            self.flush()
+            remedy = "make a Traces for each Selector; they may have the same folder"
+            raise ValueError(f"these traces are those of policy {self._header['policy'][:16]} already: {remedy}")
         self._header = header
 
     def record(self, reveals: Reveals) -> None:
