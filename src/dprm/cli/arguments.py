@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from dprm.order.policy import Policy
 
 HostName = Annotated[
-    str, typer.Argument(help="A host of `dprm hosts`, or your own: package.module:attribute or path.py:attribute.")
+    str,
+    typer.Argument(help="A host of `dprm hosts`, or your own: hf:PATH, package.module:attribute or path.py:attribute."),
 ]
 Difficulty = Annotated[
     str | None, typer.Option(help="How hard: dmpo numbers (3-6), puma clues (22-25), puma_words steps (4).")
@@ -25,7 +26,11 @@ PreferenceText = Annotated[
     typer.Option("--preference", help="Weights of benefits, such as qed=0.55,sa=0.45, or their name, such as B."),
 ]
 Reward = Annotated[
-    str | None, typer.Option(help="Your own reward of (tokens, facts): package.module:function or path.py:function.")
+    str | None,
+    typer.Option(
+        help="Your own reward of (tokens, facts): package.module:function or path.py:function; of hf:PATH also exact, "
+        "number, tests, or a function of (text, line)."
+    ),
 ]
 Weights = Annotated[Path | None, typer.Option(help="A checkpoint of `dprm train` instead of the committed weights.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of problems, orders and intervals.")]
@@ -40,6 +45,16 @@ EngineName = Annotated[
 Workers = Annotated[int, typer.Option(min=1, help="With --engine ray: workers, each with a model of its own.")]
 Address = Annotated[
     str | None, typer.Option(help="With --engine ray: of a running cluster, or auto; default one of its own here.")
+]
+Prompts = Annotated[Path | None, typer.Option(help="hf:PATH: a JSONL file of prompts; half fits, a quarter selects.")]
+Length = Annotated[
+    int | None, typer.Option(min=0, help="hf:PATH: masked positions behind a prompt; 0: it has its own.")
+]
+Block = Annotated[int | None, typer.Option(min=1, help="hf:PATH: positions of a block; default the family's own.")]
+Steps = Annotated[int | None, typer.Option(min=1, help="hf:PATH: steps of an answer; default the family's own.")]
+MaskId = Annotated[int | None, typer.Option(min=0, help="hf:PATH: the mask; default that of the checkpoint.")]
+TrustRemoteCode = Annotated[
+    bool, typer.Option("--trust-remote-code", help="hf:PATH: run the code that comes with the checkpoint.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
@@ -93,16 +108,26 @@ def chosen_host(
     temperature: float | None = None,
     preference: str | None = None,
     reward: str | None = None,
+    **settings: Any,
 ) -> Host:
-    """The host that a command was asked for."""
+    """The host that a command was asked for.
+
+    Args:
+        settings: of a checkpoint, `hf:PATH`; None and False: not said.
+    """
     from dprm.decode.counts import Fixed
     from dprm.host.device import checked_device
+    from dprm.host.finding import scheme_of
     from dprm.host.metrics import Preference
     from dprm.host.variants import with_reward
     from dprm.hosts import load
 
     checked_device(device)
-    host = load(name, device, compiled, weights)
+    said = {setting: value for setting, value in settings.items() if value is not None and value is not False}
+    if scheme_of(name) is not None:
+        # It judges texts, not tokens, and reads its reward itself.
+        said, reward = {"prompts": None, **said, "reward": reward}, None
+    host = load(name, device, compiled, weights, **said)
     if difficulty is not None:
         host = host.at(difficulty)
     if reward is not None:

@@ -76,11 +76,13 @@ def audit(
 def _cards(what: str, results: Path) -> dict[str, Card]:
     from dprm.evaluate.card import Card
     from dprm.evaluate.cards import cards_in
+    from dprm.host.finding import scheme_of
 
     if Path(what).is_file():
         return {Path(what).name: Card.load(Path(what))}
     cards = cards_in(results)
-    if chosen := {name: card for name, card in cards.items() if card.host == what}:
+    host = Path(what).name if scheme_of(what) else what
+    if chosen := {name: card for name, card in cards.items() if card.host == host}:
         return chosen
     hosts = ", ".join(sorted({card.host for card in cards.values()})) or "no host"
     raise ValueError(

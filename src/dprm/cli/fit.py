@@ -11,15 +11,21 @@ import typer
 from dprm.cli.arguments import (
     Address,
     AsJson,
+    Block,
     Compiled,
     Device,
     Difficulty,
     EngineName,
+    Length,
+    MaskId,
     PreferenceText,
+    Prompts,
     Reward,
     Rows,
     Seed,
+    Steps,
     Temperature,
+    TrustRemoteCode,
     Weights,
     Width,
     Workers,
@@ -69,11 +75,17 @@ def fit(
     rewards: Annotated[
         Path | None, typer.Option(help="With --traces: lines of JSON, request, reward and, if known, prompt.")
     ] = None,
+    prompts: Prompts = None,
     reward: Reward = None,
     preference: PreferenceText = None,
     difficulty: Difficulty = None,
     width: Width = None,
     temperature: Temperature = None,
+    length: Length = None,
+    block: Block = None,
+    steps: Steps = None,
+    mask_id: MaskId = None,
+    trust_remote_code: TrustRemoteCode = False,
     weights: Weights = None,
     seed: Seed = 0,
     rows: Rows = 64,
@@ -108,7 +120,8 @@ def fit(
     from dprm.host.variants import with_problems
 
     asked: dict[str, Any] = {"difficulty": difficulty, "width": width, "temperature": temperature}
-    asked |= {"preference": preference, "reward": reward, "weights": weights}
+    asked |= {"preference": preference, "reward": reward, "weights": weights, "prompts": prompts, "length": length}
+    asked |= {"block": block, "steps": steps, "mask_id": mask_id, "trust_remote_code": trust_remote_code or None}
     with clear_errors("fit"):
         writable(out)
         if rule is not None:
@@ -169,7 +182,8 @@ def fit(
 
 def _compare(host: str, policy: Path, asked: dict[str, Any]) -> str:
     """The command that looks at the policy where it was fitted."""
-    options = [f"--{name} {value}" for name, value in asked.items() if value is not None]
+    said = {name.replace("_", "-"): value for name, value in asked.items() if value is not None}
+    options = [f"--{name}" if value is True else f"--{name} {value}" for name, value in said.items()]
     return " ".join(["dprm compare", host, *options, f"--policy {policy}"])
 
 

@@ -1,1 +1,1 @@
-"""Adapters to other people's engines and libraries: each is thin, and none is imported unless it is asked for."""
+"""Thin adapters to other people's models and engines. No file of theirs is copied or overwritten."""

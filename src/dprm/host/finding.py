@@ -1,6 +1,7 @@
 """Finding a host by what a person writes: a name, `package.module:attr`, `path.py:attr`, or an installed entry point.
 
-An attribute may be a Host, a class of hosts, or a function that returns one.
+An attribute may be a Host, a class of hosts, or a function that returns one. `hf:PATH` is a checkpoint: a scheme is a
+function of what stands behind the colon and of settings.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from typing import Any
 from dprm.host.host import Host
 
 GROUP = "dprm.hosts"
+# By scheme, what opens it; named and not imported: these rooms lie farther down.
+SCHEMES = {"hf": "dprm.contrib.hf:opened"}
 # Modules of files that were run, by path and time of the last change.
 _FILES: dict[tuple[Path, int], Any] = {}
 
@@ -79,12 +82,24 @@ def installed() -> list[str]:
     return sorted(point.name for point in entry_points(group=GROUP))
 
 
-def find(name: str) -> Host:
+def scheme_of(name: str) -> str | None:
+    """The scheme of `hf:PATH`; None for other names."""
+    scheme, colon, _ = name.partition(":")
+    return scheme if colon and scheme in SCHEMES else None
+
+
+def find(name: str, **settings: Any) -> Host:
     """A host that is not one of ours.
+
+    Args:
+        settings: of a host with a scheme.
 
     Raises:
         ValueError: nothing of that name, or something that is no host; the message says what to write.
     """
+    scheme = scheme_of(name)
+    if scheme is not None:
+        return _as_host(name, attribute(SCHEMES[scheme])(name.partition(":")[2], **settings))
     if ":" in name:
         return _as_host(name, attribute(name))
     for point in entry_points(group=GROUP):

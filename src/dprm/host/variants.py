@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import torch
+from torch import Tensor
 
 from dprm.data.lines import nothing_left
 from dprm.host.finding import attribute
@@ -58,6 +59,12 @@ def with_problems(host: Some, path: Path) -> tuple[Some, list[str]]:
     return other, left_out
 
 
+def divided(problems: Problems) -> dict[str, Tensor]:
+    """By split, the rows [n] of its problems: half fit, a quarter each select and test, by a hash of their group."""
+    part = mix_rows(problems.groups.cpu(), 5) % 4
+    return {split: torch.isin(part, torch.tensor(parts)).nonzero().flatten() for split, parts in _PARTS.items()}
+
+
 class _Filed:
     """`Host.problems` from a file."""
 
@@ -67,8 +74,7 @@ class _Filed:
     def __call__(self, split: str, count: int, seed: int = 0) -> Problems:
         if split not in _PARTS:
             raise ValueError(f"split is {split!r}: problems of a file have {', '.join(_PARTS)}")
-        part = mix_rows(self.stock.groups.cpu(), 5) % 4
-        rows = torch.isin(part, torch.tensor(_PARTS[split])).nonzero().flatten()
+        rows = divided(self.stock)[split]
         if not len(rows):
             raise ValueError(f"{self.path} has too few problems: none of {len(self.stock)} belongs to {split}")
         return self.stock[rows[:count]]

@@ -16,7 +16,7 @@ import torch
 
 from dprm.data.packages import DataSets
 from dprm.host import weights as committed
-from dprm.host.finding import find, installed
+from dprm.host.finding import find, installed, scheme_of
 from dprm.host.host import Host
 from dprm.train.denoiser import Denoiser
 from dprm.train.task import Task
@@ -157,6 +157,7 @@ def load(
     device: torch.device | str = "cpu",
     compiled: bool = False,
     weights: Path | str | None = None,
+    **settings: Any,
 ) -> Host:
     """A host with its model.
 
@@ -164,10 +165,14 @@ def load(
         name: one of ours, or a person's own; see the module.
         compiled: compile the model at its first call, see `Denoiser.compile`.
         weights: a checkpoint of `dprm train` instead of the committed one.
+        settings: of a host with a scheme, such as the prompts of `hf:PATH`.
 
     Raises:
         ValueError: unknown host, missing or damaged weights, nothing to compile; the message says what to do.
     """
+    scheme = scheme_of(name)
+    if settings and scheme is None:
+        raise ValueError(f"host {name!r} takes no {', '.join(settings)}: only hf:PATH does")
     if name in ENTRIES and not ENTRIES[name].weights:
         if weights is not None:
             raise ValueError(f"weights is {str(weights)!r}: host {name!r} has a model that others have trained")
@@ -177,10 +182,12 @@ def load(
     elif ":" in name or name in installed():
         if weights is not None:
             raise ValueError(f"weights is {str(weights)!r}: host {name!r} brings its own model")
-        host = find(name)
+        host = find(name) if scheme is None else find(name, device=device, **settings)
     else:
         known = ", ".join([*ENTRIES, *installed()])
-        raise ValueError(f"there is no host {name!r}: expected one of {known}, package.module:attr or path.py:attr")
+        raise ValueError(
+            f"there is no host {name!r}: expected one of {known}, package.module:attr, path.py:attr or hf:PATH"
+        )
     if compiled:
         model = host.model()
         if not isinstance(model, Denoiser):

@@ -1,0 +1,7 @@
+"""Hugging Face checkpoints of masked diffusion models: denoisers, hosts, generation, rewards."""
+
+from dprm.contrib.hf.checkpoint import Checkpoint, load
+from dprm.contrib.hf.denoiser import Denoiser
+from dprm.contrib.hf.host import TextHost, host, opened
+
+__all__ = ["Checkpoint", "Denoiser", "TextHost", "host", "load", "opened"]

@@ -1,0 +1,122 @@
+"""What the families of Hugging Face checkpoints share: a model called as its family calls it, and read as it reads.
+
+A family is a subclass with a file of its own. It says how the model is loaded and called, and how its own generation
+decodes. Shapes: B rows, L positions, V vocabulary, D width.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from dprm.decode.reader import Logits, logits_of
+from dprm.order.reading import Reading
+
+# What belongs to a row besides its canvas, see `decode.rows`.
+ATTENTION, EMBEDDINGS, EMBEDDED = "attention", "embeddings", "embedded"
+Context = Mapping[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Length:
+    """How long an answer is, and how its family decodes it; what is None is as the family has it.
+
+    Attributes:
+        length: masked positions behind a prompt; 0: the prompt has its own masks.
+        block: positions of a block. steps: of the whole answer.
+    """
+
+    length: int | None = None
+    block: int | None = None
+    steps: int | None = None
+
+
+class Denoiser(torch.nn.Module):
+    """Tokens [B,L], and what belongs to their rows → logits [B,L,V], aligned with the tokens.
+
+    Attributes:
+        family: its name.
+        model_types: of the configurations that it is found by. loader: what loads it in transformers.
+        mask_id: of its public checkpoints; None where only the tokenizer knows.
+        ends: tokens that end an answer, besides the tokenizer's own.
+        left: prompts are padded on the left.
+        words_only: special tokens are never revealed; otherwise only the mask is not.
+        lengths: the family's own settings.
+    """
+
+    family: ClassVar[str]
+    model_types: ClassVar[tuple[str, ...]] = ()
+    loader: ClassVar[str] = "AutoModel"
+    mask_id: ClassVar[int | None] = None
+    ends: ClassVar[tuple[str, ...]] = ()
+    left: ClassVar[bool] = True
+    words_only: ClassVar[bool] = False
+    lengths: ClassVar[Length] = Length(128, 32, 128)
+
+    def __init__(self, model: torch.nn.Module):
+        super().__init__()
+        self.model: Any = model.eval().requires_grad_(False)
+        self.takes = frozenset(inspect.signature(model.forward).parameters)
+        # Public code asks its configuration for these, and newer configurations do not answer.
+        plain = {"use_cache": False, "return_dict": True}
+        self.told = {name: value for name, value in plain.items() if name in self.takes}
+
+    @torch.no_grad()
+    def forward(self, tokens: Tensor, context: Context | None = None) -> Tensor:
+        return self.logits(tokens, dict(context or {}))
+
+    def logits(self, tokens: Tensor, context: dict[str, Tensor]) -> Tensor:
+        """[B,L,V]; context has `attention` [B,L] bool, False at padding, where any row is padded."""
+        raise NotImplementedError(f"{type(self).__name__} says nothing about calling its model")
+
+    @property
+    def vocabulary(self) -> int:
+        """V, as the embedding has it."""
+        return int(self.model.get_input_embeddings().weight.shape[0])
+
+    @property
+    def longest(self) -> int | None:
+        """The longest canvas the model was made for, where its configuration says so."""
+        config = self.model.config
+        names = ("max_position_embeddings", "max_sequence_length")
+        return next((int(size) for name in names if (size := getattr(config, name, None))), None)
+
+    @classmethod
+    def decoding(cls, length: Length, forbid: tuple[int, ...], top_p: float, top_k: int) -> dict[str, Any]:
+        """The fields of `Decoding` by which the family's own generation decodes.
+
+        Args:
+            forbid: tokens that are never revealed, the mask among them.
+        """
+        return {"reader": OwnSoftmax(forbid, top_p, top_k)}
+
+    @classmethod
+    def length_of(cls, asked: Length) -> Length:
+        """The settings that were asked for, filled up with the family's own, and checked."""
+        length = asked.length if asked.length is not None else cls.lengths.length
+        block = asked.block if asked.block is not None else cls.lengths.block
+        return replace(asked, length=length, block=block if block is None else min(block, length or block))
+
+
+@dataclass(frozen=True)
+class OwnSoftmax(Logits):
+    """Logits whose confidence is `torch.softmax` over all tokens in the type of the model, as public generation has it.
+
+    In bfloat16 many confidences are equal. The order takes the leftmost of them; `torch.topk`, which public code uses,
+    promises nothing.
+    """
+
+    def read(self, output: Any, tokens: Tensor | None) -> Reading:
+        reading = super().read(output, tokens)
+        p = logits_of(output).softmax(-1).gather(-1, reading.tokens.unsqueeze(-1)).squeeze(-1)
+        return replace(reading, confidence=p.float())
+
+
+def positions_of(attention: Tensor) -> Tensor:
+    """[B,L] int64, the place of every token in its own text; 0 at padding."""
+    return (attention.long().cumsum(1) - 1).clamp(min=0)
