@@ -81,7 +81,7 @@ def _cards(what: str, results: Path) -> dict[str, Card]:
     if Path(what).is_file():
         return {Path(what).name: Card.load(Path(what))}
     cards = cards_in(results)
-    host = Path(what).name if scheme_of(what) else what
+    host = what if scheme_of(what) is None else Path(what.partition(":")[2]).name
     if chosen := {name: card for name, card in cards.items() if card.host == host}:
         return chosen
     hosts = ", ".join(sorted({card.host for card in cards.values()})) or "no host"

@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from dprm.contrib.hf import small_llada
+from tests.contrib.hf import models
 
 WORDS = ["the", "a", "cat", "dog", "sat", "ran", "on", "mat", "red", "blue", "one", "two", "three", "four", "is", "was"]
 
@@ -91,3 +92,27 @@ def esm(folder: Path) -> Path:
     randomised(EsmForMaskedLM(config)).save_pretrained(folder)
     words.save_pretrained(folder)
     return folder
+
+
+def tiny(folder: Path, config: str, kind: str, auto: str) -> Path:
+    """A checkpoint of one of the models of `models.py`."""
+    words = tokenizer()
+    made = getattr(models, config)(
+        vocab_size=len(words) + 3, mask_token_id=words.mask_token_id, eos_token_id=words.eos_token_id
+    )
+    randomised(getattr(models, kind)(made), 0.5).save_pretrained(folder)
+    with_code(folder, Path(models.__file__), {"AutoConfig": config, auto: kind})
+    words.save_pretrained(folder)
+    return folder
+
+
+def dream(folder: Path) -> Path:
+    return tiny(folder, "TinyConfig", "DreamModel", "AutoModel")
+
+
+def llada2(folder: Path) -> Path:
+    return tiny(folder, "LLaDA2Config", "LLaDA2MoeModelLM", "AutoModelForCausalLM")
+
+
+def llada_v(folder: Path) -> Path:
+    return tiny(folder, "LLaDAVConfig", "LlavaLLaDAModelLM", "AutoModelForCausalLM")

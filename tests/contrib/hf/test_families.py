@@ -5,6 +5,8 @@ import torch
 
 import dprm
 from dprm.contrib.hf import host
+from dprm.contrib.hf.llada_v import blank, embedded
+from dprm.decode import advance, begin
 from dprm.host.rollout import Decode
 from tests.contrib.hf import checkpoints, upstream
 
@@ -41,7 +43,7 @@ def opened(folder, family):
     return host(path, LINES, length=8, block=4, steps=8, trust_remote_code=True)
 
 
-FAMILIES = ["llada", "bert", "bert, masks behind", "esm"]
+FAMILIES = ["llada", "dream", "llada2", "llada_v", "bert", "bert, masks behind", "esm"]
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
@@ -121,6 +123,68 @@ def test_llada_decodes_as_the_public_function_does_ties_included(folder, length,
     expected = upstream.llada(model, prompt, attention, length, block, steps, made.decoding.mask_id)
     assert torch.equal(own.tokens, expected)
     assert own.nfe == steps
+
+
+@pytest.mark.parametrize(("length", "steps"), [(8, 8), (8, 4), (13, 5), (6, 20)])
+@pytest.mark.parametrize("ties", [False, True])
+def test_dream_decodes_as_its_own_function_does_ties_included(folder, length, steps, ties):
+    path = folder / "dream-native"
+    if not path.exists():
+        checkpoints.dream(path)
+    made = host(str(path), LINES, length=length, steps=steps, trust_remote_code=True)
+    model = made.checkpoint.denoiser.model
+    if ties:
+        model.forward = coarse(model.forward)
+    problems = made.problems("fit", 3)
+    own = decoded(made)
+    prompt, attention = problems.canvas[:, :-length], problems.context["attention"][:, :-length].long()
+    expected = upstream.dream(model, prompt, attention, length, steps, made.decoding.mask_id)
+    assert torch.equal(own.tokens, expected)
+    assert own.nfe <= steps
+
+
+@pytest.mark.parametrize(("length", "block", "steps"), [(8, 4, 4), (10, 8, 4), (7, 6, 5)])
+@pytest.mark.parametrize("ties", [False, True])
+def test_llada2_decodes_as_its_own_function_does_ties_included(folder, length, block, steps, ties):
+    """Row by row, although the rows are decoded together and padded on the left."""
+    path = folder / "llada2-native"
+    if not path.exists():
+        checkpoints.llada2(path)
+    made = host(str(path), LINES, length=length, block=block, steps=steps, trust_remote_code=True)
+    model = made.checkpoint.denoiser.model
+    if ties:
+        model.forward = coarse(model.forward)
+    problems = made.problems("fit", 3)
+    own = decoded(made)
+    attention = torch.ones_like(problems.canvas).bool() if problems.context is None else problems.context["attention"]
+    for row, inside in enumerate(attention):
+        canvas = problems.canvas[row : row + 1, inside]
+        prompt = canvas[:, : int((canvas != made.decoding.mask_id).sum())]
+        expected = upstream.llada2(model, prompt, length, block, steps, made.decoding.mask_id)
+        assert torch.equal(own.tokens[row : row + 1, inside][:, : expected.shape[1]], expected)
+
+
+def test_the_threshold_of_llada2_reveals_more_than_its_share(folder):
+    made = host(str(checkpoints.llada2(folder / "sure")), LINES, length=8, block=8, steps=8, trust_remote_code=True)
+    head = made.checkpoint.denoiser.model.lm_head
+    head.weight.data *= 8
+    assert decoded(made).nfe < 8
+
+
+def test_embeddings_stand_where_tokens_would(folder):
+    """A prompt of embeddings decodes as the tokens they are of."""
+    made = host(str(checkpoints.llada_v(folder / "seen")), LINES, length=4, block=4, steps=4, trust_remote_code=True)
+    problems = made.problems("fit", 3)
+    table = made.checkpoint.denoiser.model.get_input_embeddings()
+    prompt, attention = problems.canvas[:, :-4], problems.context["attention"][:, :-4]
+    canvas = blank(table(prompt), 4, made.decoding.mask_id)
+    state = begin(canvas, made.decoding, 0, embedded(table(prompt), 4, attention))
+    order = made.decoding.order()
+    shown = advance(made.model(), state, order, made.decoding)
+    assert torch.equal(shown.tokens[:, -4:], decoded(made).tokens[:, -4:])
+    picture = begin(canvas, made.decoding, 0, embedded(table(prompt).roll(1, 0), 4, attention.roll(1, 0)))
+    other = advance(made.model(), picture, order, made.decoding)
+    assert torch.equal(other.tokens[:, -4:], shown.tokens[:, -4:].roll(1, 0))
 
 
 def coarse(forward):

@@ -19,6 +19,9 @@ from dprm.contrib.hf.older import own_class
 # One module a family; the last one takes whatever has a masked-language head.
 FAMILIES = {
     "llada": "dprm.contrib.hf.llada:LLaDA",
+    "llada_v": "dprm.contrib.hf.llada_v:LLaDAV",
+    "llada2": "dprm.contrib.hf.llada2:LLaDA2",
+    "dream": "dprm.contrib.hf.dream:Dream",
     "masked_lm": "dprm.contrib.hf.masked_lm:MaskedLM",
 }
 

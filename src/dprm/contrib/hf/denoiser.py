@@ -95,6 +95,13 @@ class Denoiser(torch.nn.Module):
         """
         return {"reader": OwnSoftmax(forbid, top_p, top_k)}
 
+    def masks(self, asked: int, length: int) -> int:
+        """How many masks stand behind a prompt of so many tokens for an answer of a length."""
+        return length
+
+    def settle(self, length: Length) -> None:
+        """Be told the settings that the model itself depends on."""
+
     @classmethod
     def length_of(cls, asked: Length) -> Length:
         """The settings that were asked for, filled up with the family's own, and checked."""

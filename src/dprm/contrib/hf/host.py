@@ -155,6 +155,7 @@ def host(
     )
     denoiser = loaded.denoiser
     asked = denoiser.length_of(Length(length, block, steps))
+    denoiser.settle(asked)
     made = TextHost(
         loaded,
         Form.of(denoiser, loaded.tokenizer, asked.length or 0, loaded.mask_id, loaded.pad_id),

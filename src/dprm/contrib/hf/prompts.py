@@ -11,7 +11,7 @@ which lines belong together. Shapes: N prompts, L positions.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,13 +48,16 @@ class Form:
     """How prompts become canvases.
 
     Attributes:
-        length: masks behind a prompt; 0: it has its own. left: padding stands on the left. mask_id, pad_id: tokens.
+        length: positions of an answer behind its prompt; 0: a prompt has its own masks.
+        masks: (tokens of a prompt, length) → masks behind it. left: padding stands on the left.
+        mask_id, pad_id: tokens.
         vocabulary: V. longest: positions that the model was made for. width: positions of every canvas; None: of the
             longest one.
     """
 
     tokenizer: Any
     length: int
+    masks: Callable[[int, int], int]
     left: bool
     mask_id: int
     pad_id: int
@@ -65,38 +68,42 @@ class Form:
     @classmethod
     def of(cls, denoiser: Denoiser, tokenizer: Any, length: int, mask_id: int, pad_id: int) -> Form:
         """That of a model."""
-        return cls(tokenizer, length, denoiser.left, mask_id, pad_id, denoiser.vocabulary, denoiser.longest)
+        return cls(
+            tokenizer, length, denoiser.masks, denoiser.left, mask_id, pad_id, denoiser.vocabulary, denoiser.longest
+        )
 
-    def tokens(self, entry: Mapping[str, Any]) -> list[int]:
-        """The canvas of a prompt, without padding."""
+    def tokens(self, entry: Mapping[str, Any]) -> tuple[list[int], int]:
+        """The canvas of a prompt, without padding, and where its answer begins."""
         kind = next((kind for kind in _KINDS if kind in entry), None)
         if kind is None:
             raise ValueError(f"has {', '.join(map(repr, entry)) or 'nothing'}: expected one of {', '.join(_KINDS)}")
-        masks = [self.mask_id] * self.length
         if kind == "tokens":
             listed = entry["tokens"]
             if not isinstance(listed, list) or any(type(token) is not int or token < 0 for token in listed):
                 raise ValueError(f"tokens is {str(listed)[:60]}: expected a list of whole numbers from 0")
-            tokens = [*listed, *masks]
+            asked = list(listed)
         elif kind == "messages":
             if getattr(self.tokenizer, "chat_template", None) is None:
                 raise ValueError("has messages, and the tokenizer has no chat template: give prompt instead")
             text = self.tokenizer.apply_chat_template(entry["messages"], add_generation_prompt=True, tokenize=False)
-            tokens = [*self.tokenizer(text, add_special_tokens=False)["input_ids"], *masks]
+            asked = list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
         else:
             if not isinstance(entry["prompt"], str):
                 raise ValueError(f"prompt is {type(entry['prompt']).__name__}: expected text")
-            tokens = self._prompt(entry["prompt"], masks)
+            asked = list(self.tokenizer(entry["prompt"])["input_ids"])
+        if not self.length:
+            self._check(asked)
+            return asked, 0
+        closing = self._closing(asked) if kind == "prompt" else []
+        asked = asked[: len(asked) - len(closing)]
+        tokens = [*asked, *[self.mask_id] * self.masks(len(asked), self.length), *closing]
         self._check(tokens)
-        return tokens
+        return tokens, len(asked)
 
-    def _prompt(self, text: str, masks: list[int]) -> list[int]:
-        tokens = list(self.tokenizer(text)["input_ids"])
-        # A closing token of the tokenizer stays last: the answer belongs to the sentence.
+    def _closing(self, tokens: list[int]) -> list[int]:
+        """The closing token that a tokenizer of sentences adds: it stays last, the answer belongs to the sentence."""
         closing = getattr(self.tokenizer, "sep_token_id", None) or getattr(self.tokenizer, "eos_token_id", None)
-        if masks and not self.left and tokens and tokens[-1] == closing:
-            return [*tokens[:-1], *masks, tokens[-1]]
-        return [*tokens, *masks]
+        return tokens[-1:] if not self.left and tokens and tokens[-1] == closing else []
 
     def _check(self, tokens: list[int]) -> None:
         if self.mask_id not in tokens:
@@ -105,7 +112,7 @@ class Form:
             raise ValueError(f"holds token {max(tokens)}: the model has a vocabulary of {self.vocabulary}")
         most = self.width or self.longest
         if most is not None and len(tokens) > most:
-            asked = len(tokens) - self.length
+            asked = len(tokens) - tokens.count(self.mask_id)
             raise ValueError(
                 f"has {asked} tokens, {len(tokens)} with the answer's {self.length}: longer than the {most} of the "
                 "model"
@@ -113,7 +120,7 @@ class Form:
 
     def problems(self, lines: Sequence[tuple[int, Mapping[str, Any]]]) -> tuple[Problems, list[str]]:
         """Problems of numbered lines, and one line for each that does not fit and is left out."""
-        rows, asked, left_out = list[list[int]](), list[tuple[int, Mapping[str, Any]]](), list[str]()
+        rows, asked, left_out = list[tuple[list[int], int]](), list[tuple[int, Mapping[str, Any]]](), list[str]()
         first: dict[str, int] = {}
         for number, entry in lines:
             identity = word({name: part for name, part in entry.items() if name not in ("split", "group")})
@@ -130,20 +137,18 @@ class Form:
             asked.append((number, entry))
         return self._posed(rows, asked), left_out
 
-    def _posed(self, rows: list[list[int]], asked: list[tuple[int, Mapping[str, Any]]]) -> Problems:
-        width = self.width or max(map(len, rows), default=0)
+    def _posed(self, rows: list[tuple[list[int], int]], asked: list[tuple[int, Mapping[str, Any]]]) -> Problems:
+        width = self.width or max((len(tokens) for tokens, _ in rows), default=0)
         canvas = torch.full((len(rows), width), self.pad_id)
         attention = torch.zeros(canvas.shape, dtype=torch.bool)
         facts, keys, groups = [], [], []
-        for row, (tokens, (number, entry)) in enumerate(zip(rows, asked)):
+        for row, ((tokens, begins), (number, entry)) in enumerate(zip(rows, asked)):
             start = width - len(tokens) if self.left else 0
             canvas[row, start : start + len(tokens)] = torch.tensor(tokens)
             attention[row, start : start + len(tokens)] = True
-            last = start + len(tokens)
-            # A closing token stands behind the answer.
-            last -= int(bool(self.length) and tokens[-1] != self.mask_id)
-            answer = last - self.length if self.length else start
-            facts.append(Asked(number, _shown(entry), entry, answer, last))
+            first = start + begins
+            last = first + self.length if self.length else start + len(tokens)
+            facts.append(Asked(number, _shown(entry), entry, first, last))
             told = {name: part for name, part in entry.items() if name not in (*_KINDS, "split", "group")}
             keys.append([int(word(tokens, told), 16) >> 2])
             groups.append([int(word("group", entry["group"]), 16) >> 2] if "group" in entry else keys[-1])
