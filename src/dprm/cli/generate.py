@@ -1,4 +1,4 @@
-"""`dprm generate`: answers of a host as a file that people of its field open."""
+"""`dprm generate`: answers of a host as a file of its field, or of a checkpoint step by step in the terminal."""
 
 from __future__ import annotations
 
@@ -7,69 +7,114 @@ from typing import Annotated
 
 import typer
 
+from dprm.cli.answers import answered
 from dprm.cli.arguments import (
+    Block,
     Device,
     Difficulty,
-    HostName,
+    Length,
+    MaskId,
     PreferenceText,
-    Rows,
     Seed,
+    Steps,
+    TrustRemoteCode,
     Weights,
-    chosen_host,
-    shipped_policy,
-    writable,
+    Width,
 )
+from dprm.cli.designs import designs
 from dprm.cli.failure import clear_errors
 
 
 def generate(
-    host: HostName,
-    out: Annotated[Path, typer.Option(help="The file; its ending says the form, such as mols.sdf.")],
-    count: Annotated[int, typer.Option("-n", "--count", min=1, help="How many to draw.")] = 100,
-    policy: Annotated[
-        Path | None, typer.Option(help="The order; default the one that comes with the host for this preference.")
+    host: Annotated[
+        str | None, typer.Argument(help="A host that makes things, such as genmol; or give --model.")
     ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="HOST: the file; its ending says the form, such as mols.sdf.")
+    ] = None,
+    count: Annotated[int, typer.Option("-n", "--count", min=1, help="HOST: how many to draw.")] = 100,
+    model: Annotated[
+        str | None, typer.Option(help="Instead: a folder of `save_pretrained`, or a model of the local cache.")
+    ] = None,
+    prompt: Annotated[list[str] | None, typer.Option(help="--model: a prompt; may be given several times.")] = None,
+    prompts: Annotated[Path | None, typer.Option(help="--model: a JSONL file of prompts instead.")] = None,
+    chat: Annotated[
+        bool, typer.Option("--chat", help="--model: prompts are messages, for the tokenizer's chat template.")
+    ] = False,
+    policy: Annotated[
+        Path | None, typer.Option(help="A policy of `dprm fit`; default that which comes with HOST, or the own order.")
+    ] = None,
+    signal: Annotated[str | None, typer.Option(help="--model: an order by a signal instead, such as random.")] = None,
     preference: PreferenceText = None,
     difficulty: Difficulty = None,
     weights: Weights = None,
+    temperature: Annotated[float, typer.Option(min=0.0, help="--model: of the tokens; 0: the most probable.")] = 0.0,
+    top_p: Annotated[
+        float, typer.Option("--top-p", help="--model: draw from the smallest set that has this probability.")
+    ] = 1.0,
+    top_k: Annotated[int, typer.Option("--top-k", min=0, help="--model: draw from at most so many; 0: all.")] = 0,
+    hold_end: Annotated[
+        bool, typer.Option("--hold-end", help="--model: reveal the end of the text when nothing else is left.")
+    ] = False,
+    trace: Annotated[
+        Path | None, typer.Option(help="--model: write a JSON line an answer: tokens, step map, calls.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="--model: do not show the steps.")] = False,
+    length: Length = None,
+    block: Block = None,
+    steps: Steps = None,
+    width: Width = None,
+    mask_id: MaskId = None,
+    trust_remote_code: TrustRemoteCode = False,
     seed: Seed = 0,
-    rows: Rows = 64,
+    rows: Annotated[int, typer.Option(min=1, help="Decoded together; changes the time, not the result.")] = 8,
     device: Device = "cpu",
 ) -> None:
-    """**Generate** with a host that makes things, such as molecules, under an order learned for your preference.
+    """**Generate** under a learned order: things of a host, such as molecules, or answers of a Hugging Face checkpoint.
 
-    For example `dprm generate genmol --preference qed=0.55,sa=0.45 -n 100 --out mols.sdf`. What is not valid or comes
-    twice is left out, and said; the best by your preference come first.
+    Of a host what is not valid or comes twice is left out, and said; the best by your preference come first:
+    `dprm generate genmol --preference qed=0.55,sa=0.45 -n 100 --out mols.sdf`. Of a checkpoint answers are shown while
+    they are revealed: `dprm generate --model words --policy words.dprm --prompt "..." --length 48`.
     """
-    import dprm
-    from dprm.cli.progress import bars
-    from dprm.fit.purpose import misfits
-    from dprm.host.decoded import decoded
-    from dprm.host.rollout import Decode
-
     with clear_errors("generate"):
-        writable(out)
-        chosen = chosen_host(host, device=device, weights=weights, difficulty=difficulty, preference=preference)
-        learned = shipped_policy(chosen) if policy is None else dprm.Policy.load(policy)
-        for line in misfits(learned.notes, chosen) if learned is not None else ():
-            typer.echo(f"{policy}: {line}", err=True)
-        if learned is None:
-            typer.echo("no policy for this preference comes with the host: the host's own order decides", err=True)
-        if not chosen.endings:
-            raise ValueError(f"host {chosen.name} makes nothing that is written as a file")
-        if out.suffix not in chosen.endings:
-            raise ValueError(f"--out is {out}: expected a file that ends in {', '.join(chosen.endings)}")
-        problems = chosen.problems("test", count, seed)
-        way = Decode(None if learned is None else dprm.Order.from_policy(learned))
-        with bars() as on_progress:
-            answers = decoded(
-                chosen,
-                problems,
-                {"answers": way},
-                seed=seed,
-                rows=rows,
-                on_batch=lambda _, n: on_progress("made", n, count),
-            )
-        lines = chosen.write(out, problems, answers["answers"])
-    for line in [*lines, str(out)]:
-        typer.echo(line)
+        if (host is None) == (model is None):
+            raise ValueError("expected a HOST, such as genmol, or --model PATH")
+        if host is not None and out is None:
+            raise ValueError(f"HOST is {host}: give --out as well, the file to write, such as mols.sdf")
+    if host is not None and out is not None:
+        designs(
+            host,
+            out,
+            count=count,
+            policy=policy,
+            preference=preference,
+            difficulty=difficulty,
+            weights=weights,
+            seed=seed,
+            rows=rows,
+            device=device,
+        )
+    elif model is not None:
+        answered(
+            model,
+            prompt,
+            prompts,
+            chat=chat,
+            policy=policy,
+            signal=signal,
+            temperature=temperature,
+            top_p=top_p,
+            top_k=top_k,
+            hold_end=hold_end,
+            trace=trace,
+            quiet=quiet,
+            rows=rows,
+            length=length,
+            block=block,
+            steps=steps,
+            width=width,
+            mask_id=mask_id,
+            trust_remote_code=trust_remote_code,
+            seed=seed,
+            device=device,
+        )

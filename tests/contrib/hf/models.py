@@ -13,6 +13,7 @@ class TinyConfig(PretrainedConfig):
     def __init__(self, vocab_size=32, hidden_size=32, max_position_embeddings=128, **others):
         self.vocab_size, self.hidden_size = vocab_size, hidden_size
         self.max_position_embeddings = max_position_embeddings
+        self.num_hidden_layers, self.num_attention_heads = 1, 1
         super().__init__(**others)
 
 

@@ -2,6 +2,17 @@
 
 from dprm.contrib.hf.checkpoint import Checkpoint, load
 from dprm.contrib.hf.denoiser import Denoiser
+from dprm.contrib.hf.generate import Generated, custom_generate, generate
 from dprm.contrib.hf.host import TextHost, host, opened
 
-__all__ = ["Checkpoint", "Denoiser", "TextHost", "host", "load", "opened"]
+__all__ = [
+    "Checkpoint",
+    "Denoiser",
+    "Generated",
+    "TextHost",
+    "custom_generate",
+    "generate",
+    "host",
+    "load",
+    "opened",
+]

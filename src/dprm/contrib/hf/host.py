@@ -37,8 +37,10 @@ class TextHost(Host):
     metrics = (Metric("reward"),)
 
     def __init__(self, checkpoint: Checkpoint, form: Form, reward: Reward | None, name: str):
+        """`asked` are all prompts, in their order."""
         self.checkpoint, self.form, self.name = checkpoint, form, name
         self._reward = reward
+        self.asked: Problems
         self._stock: dict[str, Problems] = {}
         self.device = next(checkpoint.denoiser.parameters()).device
 
@@ -106,7 +108,7 @@ class TextHost(Host):
             raise ValueError(f"{where} has no prompt")
         # One width for all: a row is then the same in whatever batch it stands.
         self.form = replace(self.form, width=posed.canvas.shape[1])
-        posed = self._here(posed)
+        posed = self.asked = self._here(posed)
         told = [asked.entry.get("split") for asked in posed.facts]
         if any(told) and not all(told):
             raise ValueError(f"{where}: line {posed.facts[told.index(None)].line} has no split, and others have")
@@ -179,7 +181,7 @@ def host(
 @torch.no_grad()
 def _check_padding(made: TextHost) -> None:
     """Raise where a model does not leave padding out: its answers would depend on the longest prompt."""
-    posed = max(made._stock.values(), key=lambda part: int(part.context is not None) and len(part))
+    posed = made.asked
     if posed.context is None:
         return
     attention = posed.context[ATTENTION]  # type: ignore[call-overload, index]
