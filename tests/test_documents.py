@@ -102,7 +102,8 @@ def test_every_page_with_code_is_executed_by_a_test():
     told = (ROOT / "tests" / "contrib" / "test_pages.py").read_text()
     for path in ENGINES:
         assert f"docs/engines/{path.name}" in told, f"no test runs {path.name}"
-    executed = {path.name for path in ENGINES} | {"README.md", "your-own-decoder.md", "your-own-model.md", "theory.md"}
+    own = {"README.md", "your-own-decoder.md", "your-own-model.md", "theory.md", "huggingface.md", "speed.md"}
+    executed = {path.name for path in ENGINES} | own
     assert {path.name for path in DOCUMENTS if blocks(path)} == executed
 
 
