@@ -7,6 +7,7 @@ from dprm.cli.compare import compare
 from dprm.cli.data import data
 from dprm.cli.demo import demo
 from dprm.cli.doctor import doctor
+from dprm.cli.evaluation import evaluation
 from dprm.cli.fit import fit
 from dprm.cli.generate import generate
 from dprm.cli.hosts import hosts
@@ -36,6 +37,7 @@ app.command()(doctor)
 app.command()(repair)
 app.command()(generate)
 app.command()(impute)
+app.command(name="eval")(evaluation)
 
 
 def main() -> None:

@@ -18,12 +18,12 @@ from dprm.contrib.hf.checkpoint import Checkpoint, load
 from dprm.contrib.hf.denoiser import ATTENTION, Denoiser, Length
 from dprm.contrib.hf.prompts import Asked, Form, read_lines
 from dprm.contrib.hf.rewards import Reward, resolve_reward
+from dprm.data.lines import nothing_left
 from dprm.decode.decoding import Decoding
 from dprm.decode.guards import HoldBack
 from dprm.host.host import Host, Problems
 from dprm.host.identity import model_word
 from dprm.host.metrics import Metric
-from dprm.host.problem_files import nothing_left
 from dprm.host.variants import divided
 
 Prompts = Path | str | Sequence[str | Mapping[str, Any]]
