@@ -4,13 +4,15 @@ import json
 import shlex
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 import dprm
 from dprm.cli import app
 from dprm.contrib.hf import parity, small
 from dprm.contrib.hf.llada import LLaDA
-from dprm.decode import advance, begin
+from dprm.decode import Fixed, advance, begin
+from tests.contrib.hf import upstream
 from tests.pages import ROOT, blocks, run
 
 PAGE = "docs/huggingface.md"
@@ -75,6 +77,12 @@ def test_a_model_behind_the_door_is_what_it_is_in_its_own_host(tmp_path):
     )
     same = (ours.tokens == theirs.tokens).all(1)
     assert same.double().mean() > 0.9
+    prompt = problems.canvas[:, :64]
+    model, attended = door.checkpoint.denoiser.model, torch.ones_like(prompt)
+    public = upstream.llada(model, prompt, attended, 48, 48, 6, door.decoding.mask_id)
+    native = door.with_decoding(count=Fixed(8))
+    by_confidence = advance(door.model(), begin(problems.canvas, native.decoding), dprm.Order(), native.decoding)
+    assert torch.equal(public, by_confidence.tokens)
     rewards = door.judge(door.asked, theirs.tokens)
     assert rewards[same].tolist() == own.judge(problems, ours.tokens)[same, 0].tolist()
     assert small.reward("nonsense", {"numbers": [1], "answer": 1}) == 0

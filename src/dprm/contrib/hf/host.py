@@ -96,7 +96,8 @@ class TextHost(Host):
         context = None
         if isinstance(posed.context, Mapping):
             context = {name: column.to(self.device) for name, column in posed.context.items()}
-        return replace(posed, canvas=posed.canvas.to(self.device), context=context)
+        told = {name: getattr(posed, name).to(self.device) for name in ("canvas", "key", "group")}
+        return replace(posed, **told, context=context)
 
     def keep(self, lines: Sequence[tuple[int, Mapping[str, Any]]], where: str) -> None:
         """Pose these prompts, divided by their own `split`, or else half fit and a quarter each select and test."""
