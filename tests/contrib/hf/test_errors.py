@@ -39,6 +39,23 @@ def test_code_of_a_checkpoint_is_run_only_when_asked_for(tmp_path):
     assert flag.exists()
 
 
+def test_a_model_that_transformers_has_needs_no_trust_for_code_of_its_own(tmp_path):
+    path = checkpoints.bert(tmp_path / "bert")
+    config = json.loads((path / "config.json").read_text())
+    (path / "config.json").write_text(json.dumps({**config, "auto_map": {"AutoModel": "nothing.Nobody"}}))
+    for trusted in (False, True):
+        made = opened(path, ["a [MASK]"], length=0, trust_remote_code=trusted)
+        assert type(made.checkpoint.denoiser.model).__name__ == "BertForMaskedLM"
+
+
+def test_code_that_cannot_be_imported(tmp_path):
+    path = checkpoints.llada(tmp_path / "missing")
+    code = path / "modeling_own.py"
+    code.write_text(f"import nobody_has_this\n{code.read_text()}")
+    with pytest.raises(ValueError, match=r"missing: .* gave ImportError: .*nobody_has_this"):
+        opened(path)
+
+
 def test_a_wrong_mask(llada):
     with pytest.raises(
         ValueError, match="mask_id says 5, the configuration says 3, the tokenizer says 3: expected one"

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from dprm.contrib.hf.denoiser import Denoiser
-from dprm.contrib.hf.older import own_class
+from dprm.contrib.hf.older import OwnCode
 
 # One module a family; the last one takes whatever has a masked-language head.
 FAMILIES = {
@@ -81,12 +81,11 @@ def load(
     trusted = {"trust_remote_code": bool(trust_remote_code)}
     config = _loaded(path, transformers.AutoConfig, trusted)
     kind = family_of(config, family)
-    loader = _loader(transformers, kind, config)
-    settings = {**trusted, "dtype": dtype}
-    if getattr(config, "auto_map", None) and trust_remote_code:
-        loader = own_class(path, config.auto_map[loader.__name__])
-        settings = {"config": config, "dtype": dtype}
-    model = _loaded(path, loader, settings)
+    own = own_model(kind, config) if trust_remote_code else None
+    if own is None:
+        model = _loaded(path, getattr(transformers, kind.loader), {**trusted, "dtype": dtype})
+    else:
+        model = _loaded(path, OwnCode(own), {"config": config, "dtype": dtype})
     tokenizer = _loaded(path, transformers.AutoTokenizer, trusted)
     denoiser = kind(model.to(device))
     return checked(path, denoiser, tokenizer, mask_id)
@@ -151,11 +150,12 @@ def _named(name: str) -> type[Denoiser]:
     return kind
 
 
-def _loader(transformers: Any, kind: type[Denoiser], config: Any) -> Any:
-    """The class that loads the model: that of the family, or the one that the checkpoint names instead."""
+def own_model(kind: type[Denoiser], config: Any) -> str | None:
+    """The class of the checkpoint's own code, such as `modeling_llada.LLaDAModelLM`; None: transformers has it."""
     listed = getattr(config, "auto_map", None) or {}
-    named = [kind.loader, "AutoModel", "AutoModelForCausalLM", "AutoModelForMaskedLM"]
-    return getattr(transformers, next((name for name in named if name in listed), kind.loader))
+    # Public checkpoints of one family name the same class differently; a masked-language head is asked for by its name.
+    names = [kind.loader] if kind.words_only else [kind.loader, "AutoModelForCausalLM", "AutoModel"]
+    return next((listed[name] for name in names if name in listed), None)
 
 
 def _loaded(path: str, loader: Any, settings: dict[str, Any]) -> Any:

@@ -79,8 +79,9 @@ class TextHost(Host):
         return text
 
     def show(self, token: int) -> str:
-        if token in (self.checkpoint.mask_id, self.checkpoint.pad_id):
-            return "·" if token == self.checkpoint.mask_id else ""
+        marks = {self.checkpoint.pad_id: "", **dict.fromkeys(self.checkpoint.ends, "□"), self.checkpoint.mask_id: "·"}
+        if token in marks:
+            return marks[token]
         text: str = self.checkpoint.tokenizer.decode([token])
         return text
 

@@ -9,6 +9,20 @@ from __future__ import annotations
 from typing import Any
 
 
+class OwnCode:
+    """Loads a model by its own code, as the classes of transformers are asked to.
+
+    Args:
+        reference: such as `modeling_llada.LLaDAModelLM`.
+    """
+
+    def __init__(self, reference: str):
+        self.__name__ = self.reference = reference
+
+    def from_pretrained(self, path: str, **settings: Any) -> Any:
+        return own_class(path, self.reference).from_pretrained(path, **settings)
+
+
 def own_class(path: str, reference: str) -> type[Any]:
     """The class of a checkpoint's own code, such as `modeling_llada.LLaDAModelLM`, as `from_pretrained` needs it."""
     from transformers.dynamic_module_utils import get_class_from_dynamic_module
