@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import dprm
-from dprm.contrib.hf import host
+from dprm.contrib.hf import denoiser, host
 from dprm.contrib.hf.dream import DreamHook
 from dprm.contrib.hf.llada_v import blank, embedded
 from dprm.decode import advance, begin
@@ -211,6 +211,17 @@ def test_embeddings_stand_where_tokens_would(folder):
     picture = begin(canvas, made.decoding, 0, embedded(table(prompt).roll(1, 0), 4, attention.roll(1, 0)))
     other = advance(made.model(), picture, order, made.decoding)
     assert torch.equal(other.tokens[:, -4:], shown.tokens[:, -4:].roll(1, 0))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("piece", [1, 50, 2**20])
+def test_the_softmax_in_pieces_is_the_softmax_to_the_bit(monkeypatch, dtype, piece):
+    monkeypatch.setattr(denoiser, "_PIECE", piece)
+    generator = torch.Generator().manual_seed(0)
+    logits = (torch.randn(3, 7, 13, generator=generator) * 4).to(dtype)
+    tokens = torch.randint(13, (3, 7), generator=generator)
+    whole = torch.softmax(logits, -1).gather(-1, tokens.unsqueeze(-1)).squeeze(-1)
+    assert torch.equal(denoiser.softmax_at(logits, tokens), whole)
 
 
 def coarse(forward):

@@ -20,6 +20,8 @@ from dprm.order.reading import Reading
 # What belongs to a row besides its canvas, see `decode.rows`.
 ATTENTION, EMBEDDINGS, EMBEDDED = "attention", "embeddings", "embedded"
 Context = Mapping[str, Tensor]
+# Numbers of a piece of the logits.
+_PIECE = 2**25
 
 
 @dataclass(frozen=True)
@@ -120,8 +122,15 @@ class OwnSoftmax(Logits):
 
     def read(self, output: Any, tokens: Tensor | None) -> Reading:
         reading = super().read(output, tokens)
-        p = logits_of(output).softmax(-1).gather(-1, reading.tokens.unsqueeze(-1)).squeeze(-1)
-        return replace(reading, confidence=p.float())
+        return replace(reading, confidence=softmax_at(logits_of(output), reading.tokens).float())
+
+
+def softmax_at(logits: Tensor, tokens: Tensor) -> Tensor:
+    """[B,L] softmax(logits)[tokens] in the type of the logits, piece by piece: a copy of all would be gigabytes."""
+    count = max(1, _PIECE // logits.shape[-1])
+    pieces = torch.split(logits.flatten(0, 1), count)  # type: ignore[no-untyped-call]
+    parts = torch.split(tokens.flatten().unsqueeze(1), count)  # type: ignore[no-untyped-call]
+    return torch.cat([piece.softmax(-1).gather(1, part) for piece, part in zip(pieces, parts)]).view(tokens.shape)
 
 
 def positions_of(attention: Tensor) -> Tensor:
