@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from dprm.decode.reader import Logits, logits_of
+from dprm.decode.reader import Gumbel, Logits, logits_of
+from dprm.order.checks import can_look
 from dprm.order.reading import Reading
 
 # What belongs to a row besides its canvas, see `decode.rows`.
@@ -120,17 +121,37 @@ class OwnSoftmax(Logits):
     promises nothing.
     """
 
-    def read(self, output: Any, tokens: Tensor | None) -> Reading:
-        reading = super().read(output, tokens)
-        return replace(reading, confidence=softmax_at(logits_of(output), reading.tokens).float())
+    def look(
+        self, output: Any, temperature: float, gumbel: Gumbel, eligible: Tensor, confidence_of: str
+    ) -> tuple[Tensor, Reading]:
+        tokens = self.draw(output, temperature, gumbel, eligible)
+        return tokens, self.read(output, tokens if confidence_of == "drawn" else None, eligible)
+
+    def read(self, output: Any, tokens: Tensor | None, eligible: Tensor | None = None) -> Reading:
+        reading = super().read(output, tokens, eligible)
+        p = softmax_at(logits_of(output), reading.tokens, eligible).float()
+        return replace(reading, confidence=p)
 
 
-def softmax_at(logits: Tensor, tokens: Tensor) -> Tensor:
-    """[B,L] softmax(logits)[tokens] in the type of the logits, piece by piece: a copy of all would be gigabytes."""
+def softmax_at(logits: Tensor, tokens: Tensor, eligible: Tensor | None = None) -> Tensor:
+    """[B,L] softmax(logits)[tokens] in the type of the logits, piece by piece: a copy of all would be gigabytes.
+
+    Args:
+        eligible: [B,L] bool; 0 elsewhere.
+    """
+    flat, picked = logits.flatten(0, 1), tokens.flatten()
+    # To know which positions are eligible would stop an accelerator: there all are read.
+    number = eligible.flatten().nonzero().flatten() if eligible is not None and can_look(logits) else None
+    if number is not None:
+        flat, picked = flat[number], picked[number]
     count = max(1, _PIECE // logits.shape[-1])
-    pieces = torch.split(logits.flatten(0, 1), count)  # type: ignore[no-untyped-call]
-    parts = torch.split(tokens.flatten().unsqueeze(1), count)  # type: ignore[no-untyped-call]
-    return torch.cat([piece.softmax(-1).gather(1, part) for piece, part in zip(pieces, parts)]).view(tokens.shape)
+    starts = range(0, len(flat), count)
+    pieces = [flat[i : i + count].softmax(-1).gather(1, picked[i : i + count].unsqueeze(1)).squeeze(1) for i in starts]
+    p = torch.cat([logits.new_zeros(0), *pieces])
+    if number is not None:
+        return p.new_zeros(tokens.numel()).index_copy_(0, number, p).view(tokens.shape)
+    p = p.view(tokens.shape)
+    return p if eligible is None else torch.where(eligible, p, 0)
 
 
 def positions_of(attention: Tensor) -> Tensor:
