@@ -123,16 +123,14 @@ class Run:
         identity = word(way.spec(), problems.key, turn)
         return self._kept("trajectories", identity, problems, self.rows, _Explore(way, mix(self.seed, turn)))
 
-    def kept(
-        self, kind: str, asked: object, count: int, work: Callable[[int], Iterator[tuple[int, Columns, Cost]]]
-    ) -> Columns:
+    def kept(self, kind: str, asked: object, problems: Problems, rows: int, work: Work[Piece]) -> Columns:
         """What an estimator collects in its own way, problem by problem.
 
         Args:
-            asked: all that decides what is collected, besides host and seed.
-            work: from the number of problems done: (problems done, columns of the piece, its cost), piece after piece.
+            asked: all that decides what is collected, besides host, problems and seed.
+            rows: problems of a piece. work: what is done with them; small enough to be sent.
         """
-        return self._kept(kind, word(asked), count, work)
+        return self._kept(kind, word(asked, problems.key), problems, rows, work)
 
     # ---- keeping ----------------------------------------------------------------------------------------------------
 

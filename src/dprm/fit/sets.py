@@ -14,7 +14,7 @@ Shapes: B problems, S branches, C cells, J metrics.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -73,14 +73,9 @@ class Sets:
         problems = run.take(count)
         order = self._order(host, cells)
 
-        def collected(first: int) -> Iterator[tuple[int, Columns, Cost]]:
-            together = max(1, run.rows // (2 + host.decoding.states))
-            for start in range(first, len(problems), together):
-                batch = problems[start : start + together]
-                columns, spent = forced_sets(host, batch, host.decoding.order(), cells, at, run.model, run.seed)
-                yield start + len(batch), columns, spent
-
-        seen = run.kept("sets", [repr((at, cells)), problems.key], len(problems), collected)
+        together = max(1, run.rows // (2 + host.decoding.states))
+        work = _Force(host.decoding.order(), cells, tuple(at), run.seed)
+        seen = run.kept("sets", repr((at, cells)), problems, together, work)
         reward = host.reward(seen["scores"])
         if self.credit == "difference":
             reward = reward - host.reward(seen["native_scores"])
@@ -130,9 +125,22 @@ def _steps(host: Host) -> int:
     return int(steps)
 
 
+@dataclass(frozen=True)
+class _Force:
+    """Force sets: a piece of the fit."""
+
+    order: Order
+    cells: Cells
+    at: tuple[int, ...]
+    seed: int
+
+    def __call__(self, host: Host, model: Model, problems: Problems) -> tuple[Columns, Cost]:
+        return forced_sets(host, problems, self.order, self.cells, self.at, model, self.seed)
+
+
 @torch.no_grad()
 def forced_sets(
-    host: Host, problems: Problems, order: Order, cells: Cells, at: list[int], model: Model, seed: int
+    host: Host, problems: Problems, order: Order, cells: Cells, at: Sequence[int], model: Model, seed: int
 ) -> tuple[Columns, Cost]:
     """What comes of other sets at some steps of the decodings of some problems.
 
@@ -150,7 +158,7 @@ def forced_sets(
         state = advance(model, start, order, decoding, until=step).state if step else start
         masked = state.tokens == decoding.mask_id
         output = model(state.tokens) if state.context is None else model(state.tokens, state.context)
-        reading = read_canvas(output, state, masked, decoding)
+        reading = read_canvas(output, state, masked, masked, masked, decoding)
         cell = _cell_of(cells, decoding, state, reading, masked)
         cost += Cost(calls=(step + 1) * len(state))
         active = torch.ones(len(state), dtype=torch.bool, device=state.tokens.device)

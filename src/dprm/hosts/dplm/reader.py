@@ -21,8 +21,8 @@ from dprm.order.reading import Reading
 class TwoStreams(Logits):
     """Logits of letters and of codes."""
 
-    def read(self, output: Any, tokens: Tensor | None) -> Reading:
-        reading = super().read(output, tokens)
+    def read(self, output: Any, tokens: Tensor | None, eligible: Tensor | None = None) -> Reading:
+        reading = super().read(output, tokens, eligible)
         structure = STRUCTURE.to(reading.confidence.device)
         peak = reading.confidence if reading.peak is None else reading.peak
         confidence, peak = (torch.where(structure, each.pow(1 / BITS), each) for each in (reading.confidence, peak))
