@@ -1,5 +1,7 @@
 """Drawing tokens: noise where something is masked, and nowhere else."""
 
+from importlib import import_module
+
 import torch
 
 import dprm
@@ -43,7 +45,7 @@ def test_where_masked_positions_cannot_be_looked_at_the_same_tokens_are_drawn(mo
     """On an accelerator to know them would be to wait for it."""
     canvas, how = masked_canvas(3, 12), {"mask_id": MASK, "temperature": 0.9, "top_p": 0.8, "seed": torch.arange(3)}
     here = dprm.decode(MockDenoiser(), canvas, **how)
-    monkeypatch.setattr("dprm.decode.reader.can_look", lambda logits: False)
+    monkeypatch.setattr(import_module("dprm.decode.reader"), "can_look", lambda logits: False)
     there = dprm.decode(MockDenoiser(), canvas, **how)
     assert torch.equal(here.tokens, there.tokens)
     assert torch.equal(here.step_map, there.step_map)

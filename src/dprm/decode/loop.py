@@ -371,8 +371,8 @@ def read_canvas(
             raise TypeError(f"the model gave Hidden: expected reader = Logits(…), which reads it, not {reader!r}")
         _check_positions(output.states, state)
         return read_hidden(output, reader, state, masked, asked | eligible, decoding)
-    # A reader of the host's own may read something else than one list of numbers a position.
-    if isinstance(reader, Logits):
+    # A reader of the host's own may read something else than one list of numbers a position, or in its own way.
+    if type(reader) is Logits:
         _check_positions(logits_of(output), state)
         looked = (asked if decoding.revoke is None else asked | eligible,)
         if decoding.temperature > 0:
