@@ -224,6 +224,28 @@ def test_the_softmax_in_pieces_is_the_softmax_to_the_bit(monkeypatch, dtype, pie
     assert torch.equal(denoiser.softmax_at(logits, tokens), whole)
 
 
+@pytest.mark.parametrize("family", ["llada", "dream", "llada2", "llada_v"])
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_the_head_is_computed_where_something_may_be_revealed(folder, family, temperature):
+    path = str(getattr(checkpoints, family)(folder / f"{family}-head"))
+    settings = {"length": 8, "block": 4, "steps": 8, "trust_remote_code": True, "temperature": temperature}
+    whole, lazy = host(path, LINES, **settings), host(path, LINES, head_where_asked=True, **settings)
+    asked = []
+    lazy.model().own_head.register_forward_pre_hook(lambda head, inputs: asked.append(len(inputs[0])))
+    expected, result = decoded(whole), decoded(lazy)
+    assert torch.equal(expected.tokens, result.tokens)
+    assert torch.equal(expected.step_map, result.step_map)
+    assert max(asked) <= 3 * 8
+    assert sum(asked) < result.nfe * whole.asked.canvas.numel() / 2
+    assert lazy.weights == whole.weights
+
+
+def test_a_model_whose_head_is_its_embedding_keeps_it(folder):
+    path = str(checkpoints.llada(folder / "tied", weight_tying=True))
+    with pytest.raises(ValueError, match=r"no output head of its own at 'model.transformer.ff_out'"):
+        host(path, LINES, length=4, block=4, head_where_asked=True, trust_remote_code=True)
+
+
 def coarse(forward):
     """The model with logits in whole numbers of half precision."""
 

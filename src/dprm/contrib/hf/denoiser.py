@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from dprm.decode.hidden import Hidden
 from dprm.decode.reader import Gumbel, Logits, logits_of
 from dprm.order.checks import can_look
 from dprm.order.reading import Reading
@@ -48,6 +49,7 @@ class Denoiser(torch.nn.Module):
         mask_id: of its public checkpoints; None where only the tokenizer knows.
         ends: tokens that end an answer, besides the tokenizer's own.
         left: prompts are padded on the left.
+        head: where its output head is; empty: it cannot be left to the decoder.
         words_only: special tokens are never revealed; otherwise only the mask is not.
         lengths: the family's own settings.
     """
@@ -58,6 +60,7 @@ class Denoiser(torch.nn.Module):
     mask_id: ClassVar[int | None] = None
     ends: ClassVar[tuple[str, ...]] = ()
     left: ClassVar[bool] = True
+    head: ClassVar[str] = ""
     words_only: ClassVar[bool] = False
     lengths: ClassVar[Length] = Length(128, 32, 128)
 
@@ -69,9 +72,32 @@ class Denoiser(torch.nn.Module):
         plain = {"use_cache": False, "return_dict": True}
         self.told = {name: value for name, value in plain.items() if name in self.takes}
 
+        self.own_head: torch.nn.Module | None = None
+
     @torch.no_grad()
-    def forward(self, tokens: Tensor, context: Context | None = None) -> Tensor:
-        return self.logits(tokens, dict(context or {}))
+    def forward(self, tokens: Tensor, context: Context | None = None) -> Tensor | Hidden:
+        output = self.logits(tokens, dict(context or {}))
+        return output if self.own_head is None else Hidden(output, self._headed)
+
+    def leave_head(self) -> None:
+        """From now on give what the output head would be computed of; `decode` does it where something may be revealed.
+
+        The model is called as before, with an identity in place of its head.
+        """
+        place, _, name = self.head.rpartition(".")
+        try:
+            owner = self.model.get_submodule(place)
+            self.own_head = owner.get_submodule(name)
+        except AttributeError:
+            raise ValueError(f"the model has no output head of its own at {self.head!r} to be left out") from None
+        owner._modules[name] = torch.nn.Identity()
+
+    def _headed(self, states: Tensor) -> Tensor:
+        """Logits [n,V] of states [n,D]."""
+        assert self.own_head is not None
+        # Models that hand out float32 have made it of what their head gave.
+        logits: Tensor = self.own_head(states.to(next(self.own_head.parameters()).dtype)).to(states.dtype)
+        return logits
 
     def logits(self, tokens: Tensor, context: dict[str, Tensor]) -> Tensor:
         """[B,L,V]; context has `attention` [B,L] bool, False at padding, where any row is padded."""

@@ -26,6 +26,7 @@ class Dream(Denoiser):
     family = "dream"
     model_types = ("Dream", "dream")
     mask_id = 151666
+    head = "lm_head"
     ends = ("<|im_end|>", "<|endoftext|>")
     lengths = Length(256, None, 256)
 

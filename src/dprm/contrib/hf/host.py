@@ -134,6 +134,7 @@ def host(
     mask_id: int | None = None,
     trust_remote_code: bool = False,
     hold_end: bool = False,
+    head_where_asked: bool = False,
     temperature: float = 0.0,
     top_p: float = 1.0,
     top_k: int = 0,
@@ -151,6 +152,8 @@ def host(
         length: masked positions behind a prompt; 0: prompts have their own. block, steps: of the family's generation.
         name: of the host, which a policy remembers; None: the last part of the path.
         hold_end: reveal the end of the text when nothing else is left to reveal in its block.
+        head_where_asked: compute the output head where something may be revealed only; saves most of its work and its
+            memory, and waits for an accelerator once a step.
         family, mask_id, trust_remote_code, dtype: see `checkpoint.load`. checkpoint: one that is loaded already.
         decoding: other fields of `Decoding`, such as count, states and state_of.
     """
@@ -177,6 +180,8 @@ def host(
         made.keep(list(enumerate(listed, 1)), "prompts")
     _check_padding(made)
     made.weights = model_word(made)
+    if head_where_asked and denoiser.own_head is None:
+        denoiser.leave_head()
     return made
 
 

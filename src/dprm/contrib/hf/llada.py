@@ -22,6 +22,7 @@ class LLaDA(Denoiser):
     family = "llada"
     model_types = ("llada",)
     mask_id = 126336
+    head = "model.transformer.ff_out"
     ends = ("<|eot_id|>", "<|endoftext|>")
 
     def logits(self, tokens: Tensor, context: dict[str, Tensor]) -> Tensor:

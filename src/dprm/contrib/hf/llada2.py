@@ -29,6 +29,7 @@ class LLaDA2(Denoiser):
     model_types = ("llada2_moe",)
     loader = "AutoModelForCausalLM"
     mask_id = 156895
+    head = "lm_head"
     ends = ("<|role_end|>", "<|endoftext|>")
     lengths = Length(128, BLOCK, None)
 

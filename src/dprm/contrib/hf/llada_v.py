@@ -25,6 +25,7 @@ class LLaDAV(LLaDA):
     """A language model under a multimodal one, called with embeddings."""
 
     family = "llada_v"
+    head = "lm_head"
     model_types = ("llava_llada",)
     loader = "AutoModelForCausalLM"
     lengths = Length(16, 16, 16)
