@@ -67,7 +67,8 @@ def metric_tables(cards: dict[str, Card], host: str, folder: str) -> str:
         seeds = f", {len(card.seeds)} decode seeds" if len(card.seeds) > 1 else ""
         kind = "paired" if card.paired else "of independent samples"
         differences = f"differences are {kind}, to {card.reference}"
-        lead = f"{card.count:,} of {card.split}{seeds}; reward {card.preference}; {differences}"
+        rewarded = str(card.preference) or card.judged[0].name
+        lead = f"{card.count:,} of {card.split}{seeds}; reward {rewarded}; {differences}"
         rows = [
             (order, *(_metric(arm, metric) for metric in names), f"{arm.changed:.0%}", f"{arm.nfe:.0f}")
             for order, arm in card.arms.items()
