@@ -9,7 +9,7 @@ from dprm.hosts import picture_of
 from dprm.report.parts import Figure, Section, Table
 
 # Orders that are drawn, and answers of each.
-ORDERS, ANSWERS = 4, 12
+ORDERS, ANSWERS = 3, 6
 
 
 def examples(card: Card, colours: dict[str, str]) -> Section | None:

@@ -27,7 +27,7 @@ from dprm.train.transformer import Config
 # The paper's preferences Q, B and S, and the two points between them: (weight of QED, weight of SA).
 PREFERENCES = {"Q": (0.95, 0.05), "QB": (0.80, 0.20), "B": (0.55, 0.45), "BS": (0.20, 0.80), "S": (0.05, 0.95)}
 TEMPERATURE, RANDOMNESS = 1.0, 0.3
-_KEPT, _SHOWN = 200_000, 12
+_KEPT, _SHOWN = 200_000, 6
 
 
 class GenMol(Host):
