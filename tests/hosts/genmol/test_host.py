@@ -47,10 +47,16 @@ def test_a_molecule_is_judged_as_it_is_written_and_nothing_earns_nothing(host):
     texts = ["CC(=O)O<1>.c1<1>ccccc1C(=O)O", "CCO<1>", "((((", ""]
     tokens = canvas.padded([canvas.write(text) for text in texts]).long()
     scores = host.judge(None, tokens)
-    assert scores[0].tolist() == pytest.approx([*benefits(Chem.MolFromSmiles(ASPIRIN)), 1.0])
+    assert scores[0, :3].tolist() == pytest.approx([*benefits(Chem.MolFromSmiles(ASPIRIN)), 1.0])
     assert scores[1, 2] == 0.0
     assert scores[1, 0] == pytest.approx(benefits(Chem.MolFromSmiles("CCO"))[0])
-    assert scores[2:].tolist() == [[0.0, 0.0, 0.0]] * 2
+    assert scores[2:].tolist() == [[0.0] * 4] * 2
+
+
+def test_structures_that_chemists_avoid_are_told():
+    assert molecule("c1ccccc1CCN").clean
+    assert not molecule("O=C1C=CC(=O)C=C1").clean  # A quinone.
+    assert not molecule("CC(=O)Cl").clean  # An acid chloride.
 
 
 def test_set_metrics_are_of_all_outputs_together(host):
@@ -73,7 +79,7 @@ def _similarity(one, other):
 def test_every_preference_of_the_paper_can_be_asked_for(host):
     for name, (qed, sa) in PREFERENCES.items():
         other = host.with_preference(host.preferences[name])
-        reward = other.reward(torch.tensor([[1.0, 1.0, 1.0], [qed, 0.0, 1.0]]))
+        reward = other.reward(torch.tensor([[1.0, 1.0, 1.0, 1.0], [qed, 0.0, 1.0, 1.0]]))
         assert reward[0] > reward[1]
         assert dict(other.preference.weights) == {"qed": qed, "sa": sa}
 

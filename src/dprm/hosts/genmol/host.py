@@ -44,6 +44,7 @@ class GenMol(Host):
         Metric("qed"),
         Metric("sa"),
         Metric("whole", role=HELD_OUT),
+        Metric("clean", role=HELD_OUT),
         Metric("validity", role=SET),
         Metric("uniqueness", role=SET),
         Metric("diversity", role=SET),
@@ -81,8 +82,9 @@ class GenMol(Host):
         return Problems(canvas.masked(lengths).to(self.device), key.to(self.device), lengths.tolist())
 
     def judge(self, problems: Problems, tokens: Tensor) -> Tensor:
-        scores = [(0.0, 0.0, 0.0) if m is None else (m.qed, m.sa, float(m.whole)) for m in self.molecules(tokens)]
-        return torch.tensor(scores).view(len(scores), 3)
+        made = self.molecules(tokens)
+        scores = [(0.0,) * 4 if m is None else (m.qed, m.sa, float(m.whole), float(m.clean)) for m in made]
+        return torch.tensor(scores).view(len(scores), 4)
 
     def judge_set(self, problems: Problems, tokens: Tensor) -> dict[str, float]:
         return of_set([m.smiles for m in self.molecules(tokens) if m is not None], len(tokens))

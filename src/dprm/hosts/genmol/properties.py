@@ -29,12 +29,14 @@ class Molecule(NamedTuple):
 
     Attributes:
         smiles: canonical. qed, sa: benefits in [0, 1]. whole: nothing of its text had to be mended.
+        clean: none of the structures that medicinal chemists avoid is in it (PAINS and Brenk filters); never rewarded.
     """
 
     smiles: str
     qed: float
     sa: float
     whole: bool
+    clean: bool
 
 
 @cache
@@ -47,6 +49,17 @@ def _sascorer() -> Any:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@cache
+def _alerts() -> Any:
+    """Structures that react with everything, or that assays mistake for activity."""
+    from rdkit.Chem.FilterCatalog import FilterCatalog, FilterCatalogParams
+
+    wanted = FilterCatalogParams()
+    for catalog in (FilterCatalogParams.FilterCatalogs.PAINS, FilterCatalogParams.FilterCatalogs.BRENK):
+        wanted.AddCatalog(catalog)
+    return FilterCatalog(wanted)
 
 
 def benefits(mol: Any) -> tuple[float, float]:
@@ -66,7 +79,7 @@ def molecule(text: str) -> Molecule | None:
     # Properties of what is written, so that a file that is read again gives the same numbers.
     smiles = Chem.MolToSmiles(mol)
     mol = Chem.MolFromSmiles(smiles)
-    return None if mol is None else Molecule(smiles, *benefits(mol), whole)
+    return None if mol is None else Molecule(smiles, *benefits(mol), whole, not _alerts().HasMatch(mol))
 
 
 def of_set(smiles: Sequence[str], texts: int) -> dict[str, float]:
