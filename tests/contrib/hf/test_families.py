@@ -5,7 +5,6 @@ import torch
 
 import dprm
 from dprm.contrib.hf import denoiser, host
-from dprm.contrib.hf.dream import DreamHook
 from dprm.contrib.hf.llada_v import blank, embedded
 from dprm.decode import advance, begin
 from dprm.host.rollout import Decode
@@ -142,31 +141,6 @@ def test_dream_decodes_as_its_own_function_does_ties_included(folder, length, st
     expected = upstream.dream(model, prompt, attention, length, steps, made.decoding.mask_id)
     assert torch.equal(own.tokens, expected)
     assert own.nfe <= steps
-
-
-@pytest.mark.parametrize("ties", [False, True])
-def test_the_hook_of_dream_changes_the_order_and_nothing_else(folder, ties):
-    made = host(str(checkpoints.dream(folder / "hooked")), LINES, length=8, steps=6, trust_remote_code=True)
-    model, mask = made.checkpoint.denoiser.model, made.decoding.mask_id
-    if ties:
-        model.forward = coarse(model.forward)
-    prompt, attention = made.asked.canvas[:, :-8], made.asked.context["attention"][:, :-8].long()
-    native = upstream.dream(model, prompt, attention, 8, 6, mask)
-    empty = upstream.dream(model, prompt, attention, 8, 6, mask, hook=DreamHook(dprm.Order(), mask))
-    assert torch.equal(native, empty)
-    masks = []
-    hook = DreamHook(dprm.Order(signal="left_to_right"), mask)
-
-    def noted(step, canvas, logits):
-        canvas = hook(step, canvas, logits)
-        masks.append((canvas == mask).sum(1).tolist())
-        return canvas
-
-    other = upstream.dream(model, prompt, attention, 8, 6, mask, hook=noted)
-    assert not (other == mask).any()
-    counts = made.decoding.count.counts
-    left = [8 - sum(counts[:step]) for step in range(len(counts) + 1)]
-    assert list(dict.fromkeys(map(tuple, masks))) == [(count,) * 3 for count in left]
 
 
 @pytest.mark.parametrize(("length", "block", "steps"), [(8, 4, 4), (10, 8, 4), (7, 6, 5)])

@@ -42,12 +42,8 @@ def llada(model, prompt, attention, length, block, steps, mask):
 
 
 @torch.no_grad()
-def dream(model, prompt, attention, length, steps, mask, eps=1e-3, hook=lambda step, canvas, logits: canvas):
-    """⌊n (1 − s/t)⌋ of the masked positions a step, a number that the batch shares; logits move by one.
-
-    Args:
-        hook: called with (None, canvas, None) before the first step, and after every one.
-    """
+def dream(model, prompt, attention, length, steps, mask, eps=1e-3):
+    """⌊n (1 − s/t)⌋ of the masked positions a step, a number that the batch shares; logits move by one."""
     canvas = F.pad(prompt, (0, length), value=mask)
     seen_by, places = "full", None
     if not attention.all():
@@ -56,7 +52,6 @@ def dream(model, prompt, attention, length, steps, mask, eps=1e-3, hook=lambda s
         hidden_keys = attended.bool()[:, None, None, :]
         seen_by = hidden_keys.expand(-1, 1, canvas.shape[1], -1)
     times = torch.linspace(1, eps, steps + 1)
-    canvas = hook(None, canvas, None)
     for step in range(steps):
         logits = model(canvas, seen_by, places).logits
         shifted = torch.cat([logits[:, :1], logits[:, :-1]], dim=1)
@@ -67,7 +62,6 @@ def dream(model, prompt, attention, length, steps, mask, eps=1e-3, hook=lambda s
         for row in range(len(canvas)):
             for place in surest(confidence[row], masked[row], count):
                 canvas[row, place] = tokens[row, place]
-        canvas = hook(step, canvas, shifted)
     return canvas
 
 

@@ -13,10 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dprm.contrib.hf.denoiser import ATTENTION, Denoiser, Length, OwnSoftmax, positions_of
+from dprm.contrib.hf.denoiser import ATTENTION, Denoiser, Length, positions_of
 from dprm.order.checks import check_count
-from dprm.order.noise import mix
-from dprm.order.order import Order
 from dprm.order.reading import Reading
 
 
@@ -48,33 +46,6 @@ class Dream(Denoiser):
         if not length.length:
             return own
         return {**own, "count": Falling(length.length, length.steps or length.length)}
-
-
-class DreamHook:
-    """An order inside Dream's own `diffusion_generate`, through its hook for tokens.
-
-        model.diffusion_generate(ids, …, alg="maskgit_plus", temperature=0, generation_tokens_hook_func=hook)
-
-    After every step it takes the reveals of the host back and makes as many of its own. Budget and model calls stay
-    those of the host. One hook serves one generation after the other.
-    """
-
-    def __init__(self, order: Order, mask_id: int, seed: int = 0):
-        self.order, self.reader, self.seed = order, OwnSoftmax((mask_id,)), seed
-        self.mask_id = mask_id
-
-    def __call__(self, step: int | None, canvas: Tensor, logits: Tensor | None) -> Tensor:
-        """The canvas [B,L] after a step; `logits` [B,L,V] are aligned, as the hook gets them."""
-        if step is None or logits is None:
-            self.before, self.start = canvas.clone(), (canvas == self.mask_id).sum(1)
-            return canvas
-        masked = self.before == self.mask_id
-        revealed = (masked & (canvas != self.mask_id)).sum(1)
-        reading = self.reader.read(logits, None)
-        progress = 1.0 - masked.sum(1) / self.start.clamp(min=1)
-        choice = self.order.select(reading, masked, revealed, progress, seed=mix(self.seed, step))
-        self.before = torch.where(choice.mask, reading.tokens, self.before)
-        return self.before.clone()
 
 
 @dataclass(frozen=True)
