@@ -16,7 +16,7 @@ from dprm.evaluate.compare import compare
 from dprm.host.rollout import Decode
 from dprm.hosts.sdpo import bases, classifier, greedy, matrices, motifs, sites, words
 from dprm.hosts.sdpo.host import RegulatoryDNA
-from dprm.train.denoiser import Denoiser
+from dprm.train.denoiser import Denoiser, save_weights
 from dprm.train.transformer import Config, Transformer
 
 
@@ -183,6 +183,16 @@ def test_designs_are_written_with_their_scores_and_read_back(tmp_path):
     scores = [float(header.split("motif=")[1].split()[0]) for header in headers]
     assert scores == sorted(scores, reverse=True)
     assert "hepg2=" in headers[0]
+
+
+def test_designs_are_generated_by_command(tmp_path):
+    save_weights(tmp_path / "w.safetensors", Transformer(Config(bases.VOCABULARY, width=32, depth=1, heads=2)), {})
+    out = tmp_path / "designs.fa"
+    asked = ["generate", "sdpo", "-n", "4", "--out", str(out), "--weights", f"{tmp_path}/w.safetensors"]
+    result = CliRunner().invoke(app, asked)
+    assert result.exit_code == 0, result.output
+    records, left_out = read_fasta(out, bases.DNA)
+    assert (len(records), left_out) == (4, [])
 
 
 def test_biopython_reads_the_designs(tmp_path):

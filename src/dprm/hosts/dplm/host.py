@@ -51,6 +51,7 @@ class Proteins(Host):
     name = "dplm"
     domain = "protein domains: sequence and structure"
     ordered = "residues and structure tokens"
+    endings = (".fa", ".fasta")
     metrics = (Metric("structure"), Metric("sequence"), Metric("balanced", role=HELD_OUT))
     preference = Preference({"structure": 0.5, "sequence": 0.5}, "tchebycheff")
 

@@ -47,6 +47,7 @@ class RegulatoryDNA(Host):
     domain = "regulatory DNA for liver cells"
     ordered = "bases"
     paired = False
+    endings = (".fa", ".fasta")
     metrics = (
         Metric("motif"),
         Metric("hepg2", role=HELD_OUT),
