@@ -156,11 +156,12 @@ def test_it_learns_both_streams(stocked):
 # ---- the sampler and the judge ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("temperature", [None, 1.0])
 @pytest.mark.parametrize("task", ["folding", "inverse", "both"])
-def test_visible_tokens_compete_again_and_each_stream_gets_its_own_tokens(task):
+def test_visible_tokens_compete_again_and_each_stream_gets_its_own_tokens(task, temperature):
     made = host().at(f"{task} 6")
     problems = made.posed(tokens.encoded(*map(list, zip(*proteins(4)))), torch.arange(4))
-    rollout = Decode(Order(signal="random")).answer(made, problems, 0, made.model())
+    rollout = Decode(Order(signal="random"), temperature).answer(made, problems, 0, made.model())
     hidden = problems.canvas == tokens.MASK
     structure = tokens.STRUCTURE.expand_as(hidden)
     assert (rollout.tokens[hidden & structure] >= tokens.FIRST_STATE).all()

@@ -62,7 +62,7 @@ class Proteins(Host):
             forbid=(PAD,),
             count=Cumulative(STEPS),
             revoke=Compete(),
-            reader=TwoStreams((MASK, PAD)),
+            reader=TwoStreams(),
             states=2,
             state_of=stream,
         )

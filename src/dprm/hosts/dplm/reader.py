@@ -12,17 +12,22 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dprm.decode.reader import Logits
-from dprm.hosts.dplm.tokens import BITS, STRUCTURE
+from dprm.decode.reader import Gumbel, Logits
+from dprm.hosts.dplm.tokens import BITS, MASK, PAD, STRUCTURE
 from dprm.order.reading import Reading
+
+_LOGITS = Logits((MASK, PAD))
 
 
 @dataclass(frozen=True)
-class TwoStreams(Logits):
-    """Logits of letters and of codes."""
+class TwoStreams:
+    """Reads logits of letters and of codes; no kernel reads past it."""
 
-    def read(self, output: Any, tokens: Tensor | None, eligible: Tensor | None = None) -> Reading:
-        reading = super().read(output, tokens, eligible)
+    def draw(self, output: Any, temperature: float, gumbel: Gumbel) -> Tensor:
+        return _LOGITS.draw(output, temperature, gumbel)
+
+    def read(self, output: Any, tokens: Tensor | None) -> Reading:
+        reading = _LOGITS.read(output, tokens)
         structure = STRUCTURE.to(reading.confidence.device)
         peak = reading.confidence if reading.peak is None else reading.peak
         confidence, peak = (torch.where(structure, each.pow(1 / BITS), each) for each in (reading.confidence, peak))
