@@ -190,7 +190,7 @@ def test_the_command_refuses_at_the_door_in_one_line(tmp_path, monkeypatch, how,
 
 
 def test_progress_is_kept_apart_from_the_scores(small, tmp_path, monkeypatch):
-    monkeypatch.setattr("dprm.hosts.task_of", lambda name: small)
+    monkeypatch.setattr("dprm.hosts.task_of", lambda name, data=None: small)
     where = ["--out", str(tmp_path / "w.safetensors"), "--work", str(tmp_path)]
     how = ["--law", "dprm", "--steps", "3", "--rows", "8", "--limit", "2", "--json", *where]
     shown = CliRunner().invoke(app, ["train", "puma", *how])
