@@ -51,10 +51,10 @@ def test_kills_at_random_times_end_in_the_same_bits(name, commands, home, index)
     began = time.monotonic()
     code, said = commands.run(COMMANDS[name], whole, **request)
     assert code == 0, said
-    lasted, moments, kills, done = time.monotonic() - began, random.Random(name), 0, 0
+    latest, moments, kills, done = 0.6 * (time.monotonic() - began), random.Random(name), 0, 0
     while kills < KILLS:
         process = commands.start(COMMANDS[name], killed, **request)
-        time.sleep(moments.uniform(0, 0.6 * lasted))
+        time.sleep(moments.uniform(0, latest))
         code = commands.kill(process)
         if code:
             assert code == -signal.SIGKILL
@@ -63,8 +63,9 @@ def test_kills_at_random_times_end_in_the_same_bits(name, commands, home, index)
             check_same(whole, killed)
             shutil.rmtree(killed)
             killed.mkdir()
-            done += 1
-            assert done <= KILLS, "hardly a kill came in time"
+            # The machine is faster than it was: kills have to come sooner.
+            latest, done = 0.7 * latest, done + 1
+            assert done <= 20, "hardly a kill came in time"
     code, said = commands.run(COMMANDS[name], killed, **request)
     assert code == 0, said
     check_same(whole, killed)
