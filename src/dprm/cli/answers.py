@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dprm.cli.arguments import writable
 from dprm.cli.failure import clear_errors
-from dprm.cli.terminal import say
+from dprm.cli.terminal import say, terminal
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -100,10 +100,10 @@ def answered(
 @contextmanager
 def _live(host: TextHost, quiet: bool) -> Iterator[Callable[[Step], None] | None]:
     """Shows every step of the prompts that are decoded together; nothing where nobody looks."""
-    from rich.console import Console, Group
+    from rich.console import Group
     from rich.live import Live
 
-    console = Console(stderr=True)
+    console = terminal(err=True)
     if quiet or not console.is_terminal:
         yield None
         return

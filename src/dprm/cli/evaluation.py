@@ -9,6 +9,7 @@ import typer
 
 from dprm.cli.arguments import AsJson, Block, Device, Length, MaskId, Rows, Seed, Steps, TrustRemoteCode, writable
 from dprm.cli.failure import clear_errors
+from dprm.cli.terminal import say
 
 
 def evaluation(
@@ -76,10 +77,10 @@ def evaluation(
         if out is not None:
             out.write_text(text + "\n")
     if as_json:
-        typer.echo(text)
+        say(text)
         return
     for name, told in said["orders"].items():
         for task, numbers in told["results"].items():
             plain = ", ".join(f"{metric} {value:.3f}" for metric, value in numbers.items() if isinstance(value, float))
             count = told["documents"][task]["count"]
-            typer.echo(f"{name}, {task}: {plain}; {count} documents, {told['tokens per call']:.2f} tokens a call")
+            say(f"{name}, {task}: {plain}; {count} documents, {told['tokens per call']:.2f} tokens a call")

@@ -217,11 +217,11 @@ def from_traffic(
     account.save(path.with_suffix(".account.json"))
     if as_json:
         header = {**policy.header, "digest": policy.digest}
-        typer.echo(json.dumps({"policy": header, "account": asdict(account)}, indent=2, ensure_ascii=False))
+        say_json(json.dumps({"policy": header, "account": asdict(account)}, indent=2, ensure_ascii=False))
         return
     for line in account.lines():
-        typer.echo(line)
-    typer.echo(f"{path}: digest {policy.digest[:16]}")
+        say(line)
+    say(f"{path}: digest {policy.digest[:16]}")
 
 
 def _numbers(name: str, text: str, count: int | None = None) -> tuple[float, ...]:

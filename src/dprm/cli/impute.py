@@ -9,6 +9,7 @@ import typer
 
 from dprm.cli.arguments import Device, Rows, Weights, chosen_host, shipped_policy, writable
 from dprm.cli.failure import clear_errors
+from dprm.cli.terminal import say
 
 
 def impute(
@@ -46,7 +47,7 @@ def impute(
         if policy is None and preference is not None and (learned := shipped_policy(host)) is None:
             raise ValueError(f"--preference is {preference}: no policy for it comes with the host; give --policy")
         for line in misfits(learned.notes, host) if learned is not None else ():
-            typer.echo(f"{policy}: {line}", err=True)
+            say(f"{policy}: {line}", err=True)
         asked = imputing.asked(host, cells, layer, mask, zeros)
         way = Decode(None if learned is None else dprm.Order.from_policy(learned))
         count = len(asked.problems)
@@ -57,4 +58,4 @@ def impute(
         notes = {"order": "host" if learned is None else learned.digest, "file": cells.name}
         lines = imputing.written(host, asked, answers["cells"], out, notes)
     for line in [*lines, str(out)]:
-        typer.echo(line)
+        say(line)

@@ -9,6 +9,7 @@ import typer
 
 from dprm.cli.arguments import Device, HostName, PreferenceText, Rows, Seed, Temperature, Width, chosen_host, writable
 from dprm.cli.failure import clear_errors
+from dprm.cli.terminal import say
 
 
 def repair(
@@ -44,15 +45,15 @@ def repair(
         chosen = chosen_host(host, device=device, width=width, temperature=temperature, preference=preference)
         problems, left_out = chosen.read_problems(file)
         for line in left_out:
-            typer.echo(f"left out: {file}, {line}", err=True)
+            say(f"left out: {file}, {line}", err=True)
         way: Way = Decode(None if order is None else dprm.Order(signal=order))
         if policy is not None:
             stored = dprm.Policy.load(policy)
             for line in misfits(stored.notes, chosen):
-                typer.echo(f"{policy}: {line}", err=True)
+                say(f"{policy}: {line}", err=True)
             local = is_local(stored) and stored.guidance > 0
             way = MonteCarlo.of_policy(stored) if local else Decode(dprm.Order.from_policy(stored))
         rollout = decoded(chosen, problems, {"repair": way}, seed=seed, rows=rows)["repair"]
         chosen.write(out, problems, rollout)
     reward = float(chosen.reward(rollout.scores).mean())
-    typer.echo(f"{out}: {len(problems)} filled, {len(left_out)} left out; mean reward {reward:.3f}")
+    say(f"{out}: {len(problems)} filled, {len(left_out)} left out; mean reward {reward:.3f}")
