@@ -75,20 +75,19 @@ def writable(out: Path | None) -> None:
         raise ValueError(f"--out is {out}: it cannot be written there")
 
 
-def chosen_engine(name: str, workers: int, address: str | None, device: str, load: Load | None = None) -> Engine:
-    """The engine that a command was asked for; of Ray a worker asks for one GPU where the model runs on one.
+def chosen_engine(name: str, workers: int, address: str | None, device: str, load: Load | None = None) -> Engine | None:
+    """The engine that a command was asked for, None for this process; a worker of Ray asks for one GPU where the model
+    runs on one.
 
     Args:
         load: makes the host, where that is not the business of the command's library call.
     """
-    from dprm.host.engine import Serial
-
     if name not in ("serial", "ray"):
         raise ValueError(f"--engine is {name!r}: expected serial or ray")
     if name == "serial":
         if workers > 1 or address is not None:
             raise ValueError(f"--{'address' if address else 'workers'} is for --engine ray")
-        return Serial()
+        return None
     try:
         from dprm.contrib.ray import Ray
     except ImportError as error:

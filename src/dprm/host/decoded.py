@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from dprm.decode.loop import Model
-from dprm.host.engine import Engine, Serial
+from dprm.host.engine import Engine
 from dprm.host.host import Host, Problems
 from dprm.host.identity import host_word, word
 from dprm.host.rollout import Rollout, Way
@@ -57,11 +57,16 @@ def decoded(
     left = [(each, start) for each in underway.values() for start in range(each.done, len(problems), rows)]
     works = {name: _Answer(way, seed) for name, way in ways.items()}
     pieces = ((works[each.name], problems[start : start + rows]) for each, start in left)
-    for (each, _), rollout in zip(left, (on or Serial()).each(host, pieces), strict=True):
+    for (each, _), rollout in zip(left, _here(host, pieces) if on is None else on.each(host, pieces), strict=True):
         each.add(rollout)
         if on_batch is not None:
             on_batch(each.name, each.done)
     return {name: Rollout.joined(each.parts) for name, each in underway.items()}
+
+
+def _here(host: Host, pieces: Iterable[tuple[_Answer, Problems]]) -> Iterator[Rollout]:
+    model = host.model()
+    return (work(host, model, problems) for work, problems in pieces)
 
 
 @dataclass(frozen=True)
