@@ -97,6 +97,7 @@ class PolicyGradient:
         host, order = run.host, self._order(run, head, DrawnOdds())
         share = min(1.0, self.decisions / run.steps)
         sights, picked, rows, rewards = [], [], [], []
+        model = host.model()
         for start in range(0, len(problems), run.rows):
             batch = problems[start : start + run.rows]
             seen: list[tuple[Tensor, Tensor, Sight, Tensor]] = []
@@ -115,7 +116,7 @@ class PolicyGradient:
 
             seeds = mix_rows(batch.key, mix(run.seed, turn))
             state = begin(batch.canvas, host.decoding, seeds, batch.context)
-            result = advance(run.model, state, order, host.decoding, on_step=on_step)
+            result = advance(model, state, order, host.decoding, on_step=on_step)
             rewards.append(host.reward(host.scores(batch, result.tokens.cpu())))
             run.cost += Cost(rollouts=len(batch), calls=int(result.row_nfe.sum()))
             # In the order of the rows, whatever batch they were in.

@@ -63,11 +63,11 @@ def study(
     """
     device = checked_device(device)
     check_orders(trainings.orders)
-    claim(folder)
     trainings.check(name, task, weights, folder, seed)
     # Problems need no weights: what cannot be posed is known before anything is trained.
     poser = at(task.wrap(Transformer(task.shaped(32, 1)).to(device), device), difficulty)
     problems, parts = in_parts(poser.problems(split, limit, seed), trainings)
+    claim(folder)
     arms = trainings.trained(name, task, weights, folder, seed, device)
     loads = {arm: partial(loaded, task, trained.path.resolve(), device, difficulty) for arm, trained in arms.items()}
     hosts = {arm: load() for arm, load in loads.items()}

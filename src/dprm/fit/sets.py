@@ -67,7 +67,9 @@ class Sets:
         steps = _steps(host)
         cells = Cells(self.phases, self.bins, host.decoding.states)
         at = [int(share * steps) for share in self.quarters]
-        price = steps + sum(1 + (2 + host.decoding.states) * (steps - t - 1) for t in at)
+        # Besides the order's own set: one a host state, and a random one. The way to a step is decoded again.
+        others = 1 + (host.decoding.states if host.decoding.state_of is not None else 0)
+        price = steps + sum(t + 1 + others * (steps - t - 1) for t in at)
         count = max(1, run.calls // price)
         run.reserve(count)
         problems = run.take(count)

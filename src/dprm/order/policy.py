@@ -94,7 +94,8 @@ class Policy:
         check_number("forget", self.forget, 0, 1)
         for index, number in enumerate(self.shortlist):
             check_count(f"shortlist[{index}]", number, 1)
-        for name, spec in (("signal", self.signal), ("warm_signal", self.warm_signal or self.signal)):
+        warm = self.signal if self.warm_signal is None else self.warm_signal
+        for name, spec in (("signal", self.signal), ("warm_signal", warm)):
             if not isinstance(spec, dict) or not isinstance(spec.get("name"), str):
                 raise PolicyError(f"{name} is {spec!r}: expected settings with a name")
         for name in ("rule", "baseline"):
@@ -167,7 +168,12 @@ class Policy:
             remedy = "it was damaged or edited; fetch or fit it again"
             raise PolicyError(f"{path} does not match its own checksum: {remedy}")
         if header["schema"] == 1:
-            header, tensors = _from_first_schema(path, header, tensors)
+            try:
+                header, tensors = _from_first_schema(path, header, tensors)
+            except PolicyError:
+                raise
+            except (ValueError, TypeError, KeyError, AttributeError) as error:
+                raise PolicyError(f"{path} does not say what a policy says: {error}") from error
         missing = [name for name in _HEADER if name not in header]
         if missing:
             raise PolicyError(f"{path} lacks {', '.join(missing)}: it was written by another version; fit it again")

@@ -44,7 +44,7 @@ def without_time(card):
 
 def test_a_study_gives_weights_a_policy_and_a_card(whole):
     card, _, folder = whole
-    names = {f"{arm}.safetensors" for arm in (START, *ARMS)} | {f"{DPRM}.dprm", "setting.json"}
+    names = {f"{arm}.safetensors" for arm in (START, *ARMS)} | {f"{DPRM}.dprm", "setting.json", ".lock"}
     assert {path.name for path in folder.iterdir() if path.is_file()} == names
     assert {arm: facts["steps"] for arm, facts in card.arms.items()} == {START: 0, **dict.fromkeys(ARMS, 9)}
     assert card.arms[DPRM]["weights"] == sha256(folder / f"{DPRM}.safetensors")[:16]
