@@ -161,3 +161,12 @@ def test_a_command_whose_driver_is_killed_goes_on_to_the_same_card(tmp_path):
     assert cards[0] == cards[1]
     bits = [(tmp_path / folder / "card.outcomes.npz").read_bytes() for folder in ("alone", "spread")]
     assert bits[0] == bits[1]
+
+
+def test_a_node_of_a_cluster_that_dies_changes_no_bit(tmp_path):
+    command = [sys.executable, "-m", "tests.contrib.ray_nodes", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    (said,) = (json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"same"'))
+    assert (said["same"], said["killed"]) == (True, 1)
+    assert said["nodes"] >= 2
