@@ -97,13 +97,22 @@ def test_the_blocks_of_the_theory_page_run():
     assert shown["chain"].expected_reward(shown["chain"].hard) == pytest.approx(1.0)
 
 
+def test_the_page_on_search_runs():
+    shown = run(
+        "docs/search.md",
+        {"model": MockDenoiser(), "MASK": MASK, "canvases": masked_canvas(3, 10), "reward": lambda tokens, facts: 0.5},
+    )
+    assert shown["rollout"].tokens.shape == (3, 10)
+    assert int(shown["rollout"].calls["denoiser"].min()) > 2 * 8
+
+
 def test_every_page_with_code_is_executed_by_a_test():
     """A page that is new here, or whose first code is new, needs a test of its own."""
     told = (ROOT / "tests" / "contrib" / "test_pages.py").read_text()
     for path in ENGINES:
         assert f"docs/engines/{path.name}" in told, f"no test runs {path.name}"
-    own = {"README.md", "your-own-decoder.md", "your-own-model.md", "theory.md", "huggingface.md", "speed.md"}
-    executed = {path.name for path in ENGINES} | own
+    run_here = {"README.md", "your-own-decoder.md", "theory.md", "speed.md", "search.md"}
+    executed = {path.name for path in ENGINES} | run_here | {"your-own-model.md", "huggingface.md"}
     assert {path.name for path in DOCUMENTS if blocks(path)} == executed
 
 
