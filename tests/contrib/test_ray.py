@@ -163,6 +163,20 @@ def test_a_command_whose_driver_is_killed_goes_on_to_the_same_card(tmp_path):
     assert bits[0] == bits[1]
 
 
+def test_fit_and_study_by_command_end_in_the_bits_of_one_process(tmp_path):
+    fitting = ["fit", TOY, "--estimator", "onpolicy", "--calls", "400", "--select", "40", "--out", "toy.dprm"]
+    studying = ["study", "puma_words", "--tiny", "--steps", "2", "--limit", "4", "--out", "study.json"]
+    for folder, more in (("alone", []), ("spread", ["--engine", "ray", "--workers", "2"])):
+        (tmp_path / folder).mkdir()
+        for how in (fitting, studying):
+            done = command(*how, *more, cwd=tmp_path / folder)
+            assert done.wait(240) == 0, done.stdout.read()
+    policies = [dprm.Policy.load(tmp_path / folder / "toy.dprm") for folder in ("alone", "spread")]
+    assert policies[0].digest == policies[1].digest
+    bits = [(tmp_path / folder / "study.outcomes.npz").read_bytes() for folder in ("alone", "spread")]
+    assert bits[0] == bits[1]
+
+
 def test_a_node_of_a_cluster_that_dies_changes_no_bit(tmp_path):
     command = [sys.executable, "-m", "tests.contrib.ray_nodes", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
