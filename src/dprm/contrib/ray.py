@@ -176,7 +176,8 @@ class Ray:
 
     def _check_room(self) -> None:
         """Raise if the cluster can never hold all workers at once: they would be waited for without end."""
-        there: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        untyped: Any = ray
+        there: dict[str, float] = untyped.cluster_resources()
         for name, each in (("CPU", self.cpus), ("GPU", self.gpus)):
             if self.workers * each > there.get(name, 0.0):
                 has = f"the cluster has {there.get(name, 0.0):g}"
