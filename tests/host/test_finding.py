@@ -1,6 +1,7 @@
 """A file that is named twice is run once: the model that it loads may be large."""
 
 import os
+import sys
 
 import pytest
 
@@ -42,6 +43,17 @@ def test_a_file_that_changed_is_run_again(path):
     os.utime(path, ns=(1, path.stat().st_mtime_ns + 1))
     assert attribute(f"{path}:answer") == 2
     assert times(path) == 2
+
+
+def test_a_file_that_changed_within_a_second_is_run_as_it_is_now(path, monkeypatch):
+    """Same size, same second: the bytecode that Python keeps of files would be taken for that of the new one."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    at = 1_700_000_000 * 10**9
+    os.utime(path, ns=(at, at))
+    assert attribute(f"{path}:answer") == 1
+    path.write_text(FILE.replace("answer = 1", "answer = 2"))
+    os.utime(path, ns=(at, at + 1))
+    assert attribute(f"{path}:answer") == 2
 
 
 def test_files_of_one_name_in_two_folders_are_two(path, tmp_path):
