@@ -55,6 +55,7 @@ def test_select_names_what_is_wrong(rule, change, error, message):
     ("setting", "error", "message"),
     [
         ({"beta": 0}, ValueError, r"beta is 0: expected a finite number in \(0"),
+        ({"beta": 2**64}, ValueError, r"beta is 18446744073709551616: no tensor holds"),
         ({"beta": float("inf")}, ValueError, "beta is inf"),
         ({"guidance": -1}, ValueError, "guidance is -1"),
         ({"phases": 0}, ValueError, "phases is 0: expected at least 1"),

@@ -16,17 +16,20 @@ from tests.train.test_training import training
 ROOT = Path(__file__).parents[2]
 # What every process runs; the folder comes from the command line.
 SHARED = """
+import os
 import sys
 from pathlib import Path
 from dprm.train import parallel
 from tests.train.test_training import training
+threads = len(os.listdir("/proc/self/task"))
 parallel.begin_under_torchrun("cpu")
-for told in sys.argv[2:]:
-    law, mark, until = told.partition(":")
+for argument in sys.argv[2:]:
+    law, mark, until = argument.partition(":")
     run = training(Path(sys.argv[1]) / law, law)
     run.run(until=int(until) if mark else None)
     run.save()
 parallel.end()
+assert len(os.listdir("/proc/self/task")) == threads, "a thread of the group outlives it"
 """
 
 

@@ -49,6 +49,8 @@ def check_bounds(name: str, tensor: Tensor, low: float, high: float, want: str) 
 
 def check_number(name: str, value: float, low: float, high: float = math.inf, *, open_low: bool = False) -> float:
     """Return `value` as a float, or raise unless low ≤ value ≤ high (low < value with `open_low`)."""
+    if isinstance(value, int) and abs(value) >= 1 << 63:
+        raise ValueError(f"{name} is {value}: no tensor holds a whole number of 64 bits or more")
     try:
         number = float(value)
     except (TypeError, ValueError):
