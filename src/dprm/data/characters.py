@@ -14,25 +14,25 @@ from torch import Tensor
 def digits(values: Tensor, places: int) -> tuple[Tensor, Tensor]:
     """The last decimal digits of values [...] as [..., places], and which of them are not leading zeros."""
     powers = 10 ** torch.arange(places - 1, -1, -1, device=values.device)
-    shown = values.unsqueeze(-1) >= powers
-    shown[..., -1] = True
-    return values.unsqueeze(-1) // powers % 10, shown
+    visible = values.unsqueeze(-1) >= powers
+    visible[..., -1] = True
+    return values.unsqueeze(-1) // powers % 10, visible
 
 
-def pack(tokens: Tensor, kept: Tensor, length: int, filler: int) -> tuple[Tensor, Tensor]:
-    """Push the kept tokens of every row together.
+def pack(tokens: Tensor, mask: Tensor, length: int, filler: int) -> tuple[Tensor, Tensor]:
+    """Push the tokens of every row that the mask has together.
 
     Args:
-        tokens, kept: [N,K] int64 and bool.
+        tokens, mask: [N,K] int64 and bool.
 
     Returns:
-        [N,length], filled up with `filler`, and fits [N] bool: whether all kept tokens have a place.
+        [N,length], filled up with `filler`, and fits [N] bool: whether all of them have room.
     """
-    place = kept.cumsum(1) - 1
-    fits = place[:, -1] < length
+    column = mask.cumsum(1) - 1
+    fits = column[:, -1] < length
     # What is left out, or does not fit, goes to one extra column that is cut off.
-    place = torch.where(kept, place, length).clamp(max=length)
-    packed = torch.full((len(tokens), length + 1), filler, device=tokens.device).scatter_(1, place, tokens)
+    column = torch.where(mask, column, length).clamp(max=length)
+    packed = torch.full((len(tokens), length + 1), filler, device=tokens.device).scatter_(1, column, tokens)
     return packed[:, :length], fits
 
 

@@ -55,9 +55,9 @@ class Alphabet:
         if not self.shortest <= len(letters) <= self.longest:
             length = str(self.shortest) if self.shortest == self.longest else f"{self.shortest} to {self.longest}"
             raise ValueError(f"it has {len(letters)} letters: expected {length}")
-        told = set(letters) - set(self.masks)
-        if not set(self.letters) <= _NUCLEOTIDES and told and told <= _NUCLEOTIDES and len(letters) > 20:
-            raise ValueError(f"it has the letters {''.join(sorted(told))} alone, as DNA has: expected {self.kind}")
+        bases = set(letters) - set(self.masks)
+        if not set(self.letters) <= _NUCLEOTIDES and bases and bases <= _NUCLEOTIDES and len(letters) > 20:
+            raise ValueError(f"it has the letters {''.join(sorted(bases))} alone, as DNA has: expected {self.kind}")
 
 
 def read_fasta(path: Path, alphabet: Alphabet) -> tuple[list[Record], list[str]]:

@@ -36,8 +36,8 @@ def read_lines(path: Path, parse: Callable[[str], Read]) -> tuple[list[Read], li
                 if first.setdefault(problem, number) != number:
                     raise ValueError(f"the problem of line {first[problem]} again")
             except (ValueError, TypeError, KeyError, RecursionError) as error:
-                said = f"there is no {error}" if isinstance(error, KeyError) else str(error)
-                left_out.append(f"line {number}: {said[:SAID]}")
+                reason = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+                left_out.append(f"line {number}: {reason[:SAID]}")
     if not first:
         raise nothing_left(path, left_out)
     return list(first), left_out
@@ -45,6 +45,6 @@ def read_lines(path: Path, parse: Callable[[str], Read]) -> tuple[list[Read], li
 
 def nothing_left(path: Path, left_out: Sequence[str]) -> ValueError:
     """The error of a file without a problem, with what was left out of it."""
-    said = [line[:SAID] for line in left_out[:_LISTED]]
+    samples = [line[:SAID] for line in left_out[:_LISTED]]
     more = [f"and {len(left_out) - _LISTED} more"] if len(left_out) > _LISTED else []
-    return ValueError(f"{path} holds no problem that can be used: {'; '.join([*said, *more]) or 'it is empty'}")
+    return ValueError(f"{path} holds no problem that can be used: {'; '.join([*samples, *more]) or 'it is empty'}")

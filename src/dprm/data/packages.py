@@ -80,8 +80,8 @@ class Source:
         digest = _sha256(part)
         if digest != self.sha256:
             part.unlink()
-            seen = f"sha256 {digest[:12]}…, expected {self.sha256[:12]}…"
-            raise ValueError(f"{self.archive} came damaged or is another file ({seen}): try again")
+            digests = f"sha256 {digest[:12]}…, expected {self.sha256[:12]}…"
+            raise ValueError(f"{self.archive} came damaged or is another file ({digests}): try again")
         return part
 
 

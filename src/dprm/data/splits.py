@@ -17,7 +17,7 @@ def in_split(key: Tensor, split: str) -> Tensor:
     """[N] bool: which keys [N] int64 ≥ 0 (see `row_hash`) belong to the split."""
     if split not in SPLITS:
         raise ValueError(f"split is {split!r}: expected one of {', '.join(SPLITS)}")
-    place = key % _PARTS
+    slot = key % _PARTS
     if split == "train":
-        return place >= len(SPLITS) - 1
-    return place == SPLITS.index(split) - 1
+        return slot >= len(SPLITS) - 1
+    return slot == SPLITS.index(split) - 1

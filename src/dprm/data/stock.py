@@ -13,26 +13,26 @@ from dprm.data.draws import Draws
 Fields = tuple[Tensor, ...]
 
 
-def collected(draw: Callable[[int], Fields], wanted: int, what: str, key: Callable[[Fields], Tensor] | None) -> Fields:
-    """The first `wanted` rows of as many rounds as it takes.
+def collected(draw: Callable[[int], Fields], size: int, what: str, key: Callable[[Fields], Tensor] | None) -> Fields:
+    """The first `size` rows of as many rounds as it takes.
 
     Args:
         draw: the rows that round 0, 1, … gives: several arrays of one length.
         what: whose rows they are, for the message. key: [N] identities, to take no row twice; None: rows may repeat.
     """
     parts: list[Fields] = []
-    found = 0
+    total = 0
     for turn in count():
         parts.append(draw(turn))
-        before = found
+        before = total
         if key is not None:
             parts = [_without_repeats(_joined(parts), key)]
-        found = sum(len(part[0]) for part in parts)
-        if found >= wanted:
+        total = sum(len(part[0]) for part in parts)
+        if total >= size:
             break
-        if key is not None and found == before:
-            raise ValueError(f"count is {wanted}: {what} has hardly more than {found} problems")
-    return tuple(field[:wanted] for field in _joined(parts))
+        if key is not None and total == before:
+            raise ValueError(f"count is {size}: {what} has hardly more than {total} problems")
+    return tuple(field[:size] for field in _joined(parts))
 
 
 def _joined(parts: list[Fields]) -> Fields:
@@ -60,5 +60,5 @@ class Stock:
         self._answer = answer.to(device)
 
     def batch(self, step: int, rows: int) -> tuple[Tensor, Tensor]:
-        place = Draws("stock", self.seed, step, device=self.device).below(len(self.tokens), rows)
-        return self.tokens[place].long(), self._answer.expand(rows, -1)
+        index = Draws("stock", self.seed, step, device=self.device).below(len(self.tokens), rows)
+        return self.tokens[index].long(), self._answer.expand(rows, -1)

@@ -22,10 +22,10 @@ class HoldBack:
 
     def held(self, reading: Reading, eligible: Tensor) -> Tensor:
         """[B,L] bool, the eligible positions that must wait."""
-        held = torch.zeros_like(eligible)
+        banned = torch.zeros_like(eligible)
         for token in self.tokens:
-            held |= reading.tokens == token
-        return eligible & held
+            banned |= reading.tokens == token
+        return eligible & banned
 
     def candidates(self, reading: Reading, eligible: Tensor) -> Tensor:
         """[B,L] bool, what may be revealed now: all that need not wait, or everything where nothing else is left.

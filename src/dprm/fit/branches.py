@@ -90,10 +90,10 @@ class Branches:
         lot = mix_rows(torch.arange(tried.numel()), mix(seed, 3)).view(tried.shape) & (2**62 - 1)
         # What was not tried stays where it is, behind what was.
         home = (~tried).int().argsort(dim=1, stable=True)
-        drawn = torch.where(tried, lot, 2**62).argsort(dim=1, stable=True)
+        ranks = torch.where(tried, lot, 2**62).argsort(dim=1, stable=True)
         answers = torch.cat([self.native_scores.unsqueeze(1), self.scores], dim=1)
         wide = (slice(None), slice(None), None)
-        moved = answers.gather(1, drawn[wide].expand_as(answers))
+        moved = answers.gather(1, ranks[wide].expand_as(answers))
         answers = answers.scatter(1, home[wide].expand_as(answers), moved)
         return replace(self, native_scores=answers[:, 0], scores=answers[:, 1:])
 

@@ -161,8 +161,8 @@ class _Visits:
         """Keep the state before a step, if its key is among the largest of its row."""
         choice, state = step.choice, step.state
         sure = choice.candidates & (step.reading.confidence > (1.0 if self.together is None else self.together))
-        taken = choice.mask | sure
-        free = choice.candidates & ~taken
+        revealed = choice.mask | sure
+        free = choice.candidates & ~revealed
         picked = choice.mask & choice.candidates
         least = torch.where(picked, step.reading.confidence, torch.inf).amin(1).clamp(min=1e-6, max=1.0)
         even = _EVEN * (1.0 - 1.0 / choice.budget.clamp(min=1).double()).float()
@@ -172,7 +172,12 @@ class _Visits:
         columns = {f"state.{name}": getattr(state, name) for name in self._STATE}
         columns |= {f"reading.{name}": getattr(step.reading, name) for name in self._READING}
         columns["reading.peak"] = step.reading.confidence if step.reading.peak is None else step.reading.peak
-        columns |= {"candidates": choice.candidates, "eligible": step.eligible, "chosen": choice.mask, "taken": taken}
+        columns |= {
+            "candidates": choice.candidates,
+            "eligible": step.eligible,
+            "chosen": choice.mask,
+            "taken": revealed,
+        }
         columns |= {"score": choice.score, "budget": choice.budget, "progress": step.progress}
         self._keep(state.row, key, columns)
 
@@ -232,11 +237,11 @@ def _finished(
         state = result.state
         hidden = state.tokens == decoding.mask_id
         over = torch.ones_like(going, dtype=torch.bool) if until is None else ~hidden.any(1)
-        back = torch.zeros_like(over) if until is None else _came_back(state, hidden, native, timed) & ~over
+        rejoined = torch.zeros_like(over) if until is None else _came_back(state, hidden, native, timed) & ~over
         tokens[going[over]] = state.tokens[over]
-        cost += Cost(rejoined=int(back.sum()), calls=int(result.row_nfe.sum()))
-        left = (~over & ~back).nonzero().flatten()
-        going, state = going[left], state[left]
+        cost += Cost(rejoined=int(rejoined.sum()), calls=int(result.row_nfe.sum()))
+        rest = (~over & ~rejoined).nonzero().flatten()
+        going, state = going[rest], state[rest]
     return tokens, cost
 
 
@@ -249,8 +254,8 @@ def _came_back(state: State, hidden: Tensor, native: Result, timed: bool) -> Ten
         hidden: [n,L] bool, what is still masked. timed: what follows depends on the step, so that t must agree as well.
     """
     steps, tokens = native.step_map[state.row], native.tokens[state.row]
-    shown = torch.where(hidden, 0, steps)
-    latest = shown.amax(1)
+    revealed = torch.where(hidden, 0, steps)
+    latest = revealed.amax(1)
     earliest_hidden = torch.where(hidden, steps, torch.iinfo(steps.dtype).max).amin(1)
     same = ((state.tokens == tokens) | hidden).all(1) & (earliest_hidden > latest)
     return same & (state.step == latest) if timed else same

@@ -28,8 +28,8 @@ class Cost:
         return Cost(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(Cost)))
 
     def __str__(self) -> str:
-        back = f" ({self.rejoined:,} came back)" if self.rejoined else ""
-        return f"{self.calls:,} model calls: {self.rollouts:,} rollouts, {self.branches:,} branches{back}"
+        rejoined = f" ({self.rejoined:,} came back)" if self.rejoined else ""
+        return f"{self.calls:,} model calls: {self.rollouts:,} rollouts, {self.branches:,} branches{rejoined}"
 
     @property
     def paths(self) -> int:

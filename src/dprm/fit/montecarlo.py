@@ -94,14 +94,14 @@ class MonteCarlo:
         asking = _Asking(self, hot, problems, model, hot.decoding.order())
         state = begin(problems.canvas, hot.decoding, mix_rows(problems.key, mix(seed)), problems.context)
         steps = _steps(hot, state)
-        calls, asked, changed = (torch.zeros_like(state.initial) for _ in range(3))
+        calls, decisions, changed = (torch.zeros_like(state.initial) for _ in range(3))
         confidence = torch.full_like(state.tokens, torch.nan, dtype=torch.float32)
         for share in sorted(set(self.moments)):
             before = asking.go_on(state, until=(share * steps).long())
             decision = asking.decide(before.state)
             state = decision.state
             calls += before.row_nfe + decision.calls
-            asked += decision.asked
+            decisions += decision.asked
             changed += decision.changed
             for column in (before.trace.confidence, decision.confidence):
                 confidence = torch.where(column.isnan(), confidence, column)
@@ -109,15 +109,15 @@ class MonteCarlo:
         last.trace.confidence = torch.where(last.trace.confidence.isnan(), confidence, last.trace.confidence)
         scores = host.scores(problems, last.tokens.cpu())
         rollout = Rollout.of(last, scores, time.perf_counter() - began)
-        asked = asked.cpu()
+        decisions = decisions.cpu()
         return replace(
             rollout,
             calls={CALLS: (calls + last.row_nfe).cpu()},
-            decisions=asked,
+            decisions=decisions,
             changed=changed.cpu(),
-            picks=asked,
-            ready=asked,
-            gate=asked.float(),
+            picks=decisions,
+            ready=decisions,
+            gate=decisions.float(),
         )
 
 
@@ -150,14 +150,14 @@ class _Asking:
     def decide(self, state: State) -> _Decision:
         """Reveal the best of the candidates, judged by continuations."""
         setting, problems = self.setting, self.problems
-        seen: list[Step] = []
-        self.go_on(state, until=state.step + 1, steps=seen)
+        record: list[Step] = []
+        self.go_on(state, until=state.step + 1, steps=record)
         nothing, unseen = torch.zeros_like(state.initial), torch.full_like(state.tokens, torch.nan, dtype=torch.float32)
-        if not seen:
+        if not record:
             return _Decision(state, nothing, nothing, nothing, unseen)
         # Rows that are finished have left the batch.
-        row = seen[0].state.row
-        reading, choice = seen[0].reading, seen[0].choice
+        row = record[0].state.row
+        reading, choice = record[0].reading, record[0].choice
         score = torch.where(choice.candidates, choice.score, -torch.inf)
         top = score.topk(min(setting.candidates, score.shape[1]), 1)
         tries = top.indices.shape[1] * setting.paths
@@ -175,8 +175,8 @@ class _Asking:
         reward = self.host.reward(scores).to(row.device)
         values = (setting.beta * reward.view(len(row), -1, setting.paths)).exp().mean(2).log() / setting.beta
         best = (top.values.double() + setting.guidance * setting.beta * values).argmax(1, keepdim=True)
-        asked = choice.candidates.any(1)
-        revealed = torch.zeros_like(choice.candidates).scatter(1, top.indices.gather(1, best), asked.unsqueeze(1))
+        decided = choice.candidates.any(1)
+        revealed = torch.zeros_like(choice.candidates).scatter(1, top.indices.gather(1, best), decided.unsqueeze(1))
         whole = torch.zeros_like(state.given)
         whole[row] = revealed
         tokens, confidence = state.tokens.clone(), unseen.clone()
@@ -190,9 +190,9 @@ class _Asking:
         )
         columns = torch.zeros(3, len(state), dtype=torch.int64, device=row.device)
         # A path is paid for where there was something to try; the look at the canvas is one more call.
-        columns[0, row] = (ended.row_nfe * real).view(len(row), -1).sum(1) + asked
-        columns[1, row] = asked.long()
-        columns[2, row] = (asked & (best.squeeze(1) != 0)).long()
+        columns[0, row] = (ended.row_nfe * real).view(len(row), -1).sum(1) + decided
+        columns[1, row] = decided.long()
+        columns[2, row] = (decided & (best.squeeze(1) != 0)).long()
         return _Decision(after, columns[0], columns[1], columns[2], confidence)
 
 

@@ -78,10 +78,10 @@ class OnPolicy:
         tracking = Tracking()
         for turn in range(rounds):
             problems = run.take(prompts).copies(self.samples)
-            seen = run.trajectories(order, problems, turn, self.temperature)
+            columns = run.trajectories(order, problems, turn, self.temperature)
             before = order.stats
-            events = Events(len(problems), seen["row"], seen["cell"])
-            order.observe(events, host.reward(seen["scores"]), problems.groups.cpu())
+            events = Events(len(problems), columns["row"], columns["cell"])
+            order.observe(events, host.reward(columns["scores"]), problems.groups.cpu())
             assert order.stats is not None
             tracking = tracking.then(before, order.stats, ready, rounds)
         return order.policy(tracking=tracking.note())

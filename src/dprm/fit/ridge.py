@@ -61,19 +61,19 @@ def ridge(features: Tensor, target: Tensor, group: Tensor) -> Ridge:
     folds = [_moments(features, target, scale, common, problem.number, fold == k) for k in range(FOLDS)]
     gram, moment, total = (torch.stack(part).sum(0) for part in zip(*folds, strict=True))
     eye = torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
-    found = {}
+    result = {}
     for penalty in PENALTIES:
         fit, power = torch.zeros_like(total), torch.zeros_like(total)
         for own_gram, own_moment, _ in folds:
             weight = torch.linalg.solve(gram - own_gram + penalty * eye, moment - own_moment)
             fit, power = fit + weight @ own_moment, power + weight @ own_gram @ weight
-        found[penalty] = float(fit / (power * total).sqrt().clamp(min=1e-12))
-    best = max(found.values())
+        result[penalty] = float(fit / (power * total).sqrt().clamp(min=1e-12))
+    best = max(result.values())
     if best <= 0:
         return Ridge(torch.zeros_like(scale), torch.inf, 0.0)
     least = max(0.0, best - (1.0 - best**2) * len(features) ** -0.5)
-    penalty = max(each for each in PENALTIES if found[each] >= least)
-    return Ridge(torch.linalg.solve(gram + penalty * eye, moment) / scale, penalty, found[penalty] ** 2)
+    penalty = max(each for each in PENALTIES if result[each] >= least)
+    return Ridge(torch.linalg.solve(gram + penalty * eye, moment) / scale, penalty, result[penalty] ** 2)
 
 
 class Problem(NamedTuple):
@@ -123,10 +123,10 @@ def _moments(
     products = scale.new_zeros(wide + 2, wide + 2)
     places = inside.nonzero().flatten()
     for start in range(0, len(places), _ROWS):
-        place = places[start : start + _ROWS]
-        x = (features[place].double() - common[0][number[place]]) / scale
-        y = target[place].double() - common[1][number[place]]
-        row = torch.cat([x, y.unsqueeze(1), 1.0 - common[2][number[place]].unsqueeze(1)], dim=1)
+        index = places[start : start + _ROWS]
+        x = (features[index].double() - common[0][number[index]]) / scale
+        y = target[index].double() - common[1][number[index]]
+        row = torch.cat([x, y.unsqueeze(1), 1.0 - common[2][number[index]].unsqueeze(1)], dim=1)
         products += row.T @ row
     constant = products[-1]
     about = products - constant.unsqueeze(0) * constant.unsqueeze(1) / constant[-1].clamp(min=1e-12)

@@ -123,14 +123,14 @@ class Run:
         identity = word(way.spec(), problems.key, turn)
         return self._kept("trajectories", identity, problems, self.rows, _Explore(way, mix(self.seed, turn)))
 
-    def kept(self, kind: str, asked: object, problems: Problems, rows: int, work: Work[Piece]) -> Columns:
+    def kept(self, kind: str, question: object, problems: Problems, rows: int, work: Work[Piece]) -> Columns:
         """What an estimator collects in its own way, problem by problem.
 
         Args:
-            asked: all that decides what is collected, besides host, problems and seed.
+            question: all that decides what is collected, besides host, problems and seed.
             rows: problems of a piece. work: what is done with them; small enough to be sent.
         """
-        return self._kept(kind, word(asked, problems.key), problems, rows, work)
+        return self._kept(kind, word(question, problems.key), problems, rows, work)
 
     # ---- keeping ----------------------------------------------------------------------------------------------------
 

@@ -77,11 +77,11 @@ class Sets:
 
         together = max(1, run.rows // (2 + host.decoding.states))
         work = _Force(host.decoding.order(), cells, tuple(at), run.seed)
-        seen = run.kept("sets", repr((at, cells)), problems, together, work)
-        reward = host.reward(seen["scores"])
+        columns = run.kept("sets", repr((at, cells)), problems, together, work)
+        reward = host.reward(columns["scores"])
         if self.credit == "difference":
-            reward = reward - host.reward(seen["native_scores"])
-        order.merge(self._credited(order, cells, seen, reward))
+            reward = reward - host.reward(columns["native_scores"])
+        order.merge(self._credited(order, cells, columns, reward))
         assert order.stats is not None
         return order.policy(tracking=Tracking().then(None, order.stats, self.gate[2], 1).note())
 
@@ -105,11 +105,11 @@ class Sets:
             shrunken=self.credit == "difference",
         )
 
-    def _credited(self, order: Order, cells: Cells, seen: Columns, reward: Tensor) -> Stats:
+    def _credited(self, order: Order, cells: Cells, columns: Columns, reward: Tensor) -> Stats:
         """Statistics of all branches: every position of a set has the reward of its branch."""
         stats = evidence(cells, order.beta, order.reward_range, "none")
-        branch, cell = seen["chosen"].nonzero().unbind(1)
-        times = seen["chosen"][branch, cell].long()
+        branch, cell = columns["chosen"].nonzero().unbind(1)
+        times = columns["chosen"][branch, cell].long()
         branch, cell = branch.repeat_interleave(times), cell.repeat_interleave(times)
         stats.add(cell, reward[branch], trajectory=branch)
         return stats
@@ -164,15 +164,15 @@ def forced_sets(
         cell = _cell_of(cells, decoding, state, reading, masked)
         cost += Cost(calls=(step + 1) * len(state))
         active = torch.ones(len(state), dtype=torch.bool, device=state.tokens.device)
-        for kind, chosen in enumerate(_sets(order, decoding, state, reading, masked)):
+        for kind, positions in enumerate(_sets(order, decoding, state, reading, masked)):
             scores = native_scores
             if kind != NATIVE:
-                branch = commit(state, reading.tokens, chosen, masked, active, decoding)
+                branch = commit(state, reading.tokens, positions, masked, active, decoding)
                 result = advance(model, branch, order, decoding)
                 scores = host.scores(problems, result.tokens.cpu())
                 cost += Cost(branches=len(state), calls=int(result.row_nfe.sum()))
-            counts = torch.zeros(len(state), cells.count, dtype=torch.int16, device=chosen.device)
-            counts.scatter_add_(1, cell, chosen.to(torch.int16))
+            counts = torch.zeros(len(state), cells.count, dtype=torch.int16, device=positions.device)
+            counts.scatter_add_(1, cell, positions.to(torch.int16))
             columns["chosen"].append(counts.cpu())
             columns["scores"].append(scores)
             columns["native_scores"].append(native_scores)
@@ -195,7 +195,7 @@ def _sets(order: Order, decoding: Decoding, state: State, reading: Reading, mask
     stream = Stream(mix_rows(state.seeds, state.step), 0.0, rows, masked.device)
     own = order.signal.log_psi(order.signal.value(reading, stream))
     budget = decoding.count(reading, masked, state.step)
-    wanted = torch.as_tensor(budget, device=masked.device).expand(rows).unsqueeze(1)
+    quota = torch.as_tensor(budget, device=masked.device).expand(rows).unsqueeze(1)
     scores = [own]
     if decoding.state_of is not None:
         aux = decoding.state_of(state.tokens, reading)
@@ -203,4 +203,4 @@ def _sets(order: Order, decoding: Decoding, state: State, reading: Reading, mask
     scores.append(stream.log_uniform(length, BRANCH))
     for score in scores:
         rank = torch.where(masked, score, -torch.inf).argsort(dim=1, descending=True, stable=True).argsort(dim=1)
-        yield masked & (rank < wanted)
+        yield masked & (rank < quota)

@@ -66,8 +66,8 @@ class Tracking:
     @classmethod
     def of_notes(cls, notes: dict[str, str]) -> Tracking:
         """What a policy says; no moment where it says nothing."""
-        found = json.loads(notes.get("tracking", "{}"))
-        return cls(**{name: tuple(column) for name, column in found.items()})
+        fields = json.loads(notes.get("tracking", "{}"))
+        return cls(**{name: tuple(column) for name, column in fields.items()})
 
 
 def _short(number: Tensor) -> float:

@@ -28,19 +28,19 @@ _FILES: dict[tuple[Path, int], Any] = {}
 
 def attribute(where: str) -> Any:
     """What `package.module:attr` or `path.py:attr` names."""
-    place, _, name = where.rpartition(":")
-    if not place or not name:
+    source, _, name = where.rpartition(":")
+    if not source or not name:
         raise ValueError(f"{where!r}: expected package.module:attribute or path.py:attribute")
     try:
-        module = _from_file(Path(place)) if place.endswith(".py") else _imported(place, Path.cwd())
+        module = _from_file(Path(source)) if source.endswith(".py") else _imported(source, Path.cwd())
     except ModuleNotFoundError as error:
-        if error.name is not None and place.split(".")[0] == error.name.split(".")[0]:
-            raise ValueError(f"{where!r}: there is no module {place!r} to import from here") from None
+        if error.name is not None and source.split(".")[0] == error.name.split(".")[0]:
+            raise ValueError(f"{where!r}: there is no module {source!r} to import from here") from None
         raise
     try:
         return getattr(module, name)
     except AttributeError:
-        raise ValueError(f"{where!r}: {place} has no {name!r}") from None
+        raise ValueError(f"{where!r}: {source} has no {name!r}") from None
 
 
 class _Source(SourceFileLoader):

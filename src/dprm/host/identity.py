@@ -85,9 +85,9 @@ def spec(value: Any) -> Any:
 def _function(function: Any, depth: int = _DEEP) -> list[Any]:
     """Name, code, and what its defaults and its closure hold; of one that stands in no file, what it reads besides."""
     closed = inspect.getclosurevars(function)
-    held = [*closed.nonlocals.values(), *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    values = [*closed.nonlocals.values(), *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
     read = closed.globals if _file(function) is None else {}
-    parts = [_held(part, depth - 1) for part in (*held, *(value for _, value in sorted(read.items())))]
+    parts = [_held(part, depth - 1) for part in (*values, *(value for _, value in sorted(read.items())))]
     return [f"{function.__module__}.{function.__qualname__}", spec(function.__code__), parts]
 
 
@@ -195,10 +195,12 @@ def model_word(host: Host) -> str:
         return _weights(model)
     problems = _any_problem(host)
     state = begin(problems.canvas, host.decoding, 0, problems.context)
-    seen: list[Tensor] = []
+    visited: list[Tensor] = []
     # To the end: what models say of the first canvas may be the same.
-    result = advance(model, state, host.decoding.order(), host.decoding, on_step=lambda step: seen.extend(_seen(step)))
-    return word(*seen, result.tokens)
+    result = advance(
+        model, state, host.decoding.order(), host.decoding, on_step=lambda step: visited.extend(_seen(step))
+    )
+    return word(*visited, result.tokens)
 
 
 def _any_problem(host: Host) -> Problems:

@@ -38,8 +38,10 @@ class Judge:
             try:
                 rows.append(torch.as_tensor(self.function(answer, facts), dtype=torch.float64).detach().cpu())
             except Exception as error:
-                said = f"{type(error).__name__}: {error}"
-                raise ValueError(f"{self.name} failed at row {row} (facts {str(facts)[:120]}): {said[:400]}") from error
+                reason = f"{type(error).__name__}: {error}"
+                raise ValueError(
+                    f"{self.name} failed at row {row} (facts {str(facts)[:120]}): {reason[:400]}"
+                ) from error
             if rows[row].shape != rows[0].shape or rows[row].dim() > 1:
                 want = "a number, or one for every metric, the same for every row"
                 raise ValueError(f"{self.name}[row {row}] has shape {tuple(rows[row].shape)}: expected {want}")

@@ -162,7 +162,7 @@ def as_problems(listed: ProblemSet, mask_id: int, pad: int | None, what: str) ->
         canvas, facts = listed, None
     else:
         pairs = [entry if _has_facts(entry) else (entry, None) for entry in listed]
-        canvas, facts = [tokens for tokens, _ in pairs], [told for _, told in pairs]
+        canvas, facts = [tokens for tokens, _ in pairs], [fact for _, fact in pairs]
     canvas = _canvas(canvas, pad, what)
     facts = [None] * len(canvas) if facts is None else list(facts)
     if len(facts) != len(canvas):
@@ -174,8 +174,8 @@ def as_problems(listed: ProblemSet, mask_id: int, pad: int | None, what: str) ->
         )
     if context is not None and rows_count(context) != len(canvas):
         raise ValueError(f"{what} has {rows_count(context)} contexts for {len(canvas)} canvases")
-    told = [int(word(fact, rows_at(context, slice(row, row + 1))), 16) >> 2 for row, fact in enumerate(facts)]
-    key = row_hash(torch.cat([canvas, torch.tensor(told, device=canvas.device).unsqueeze(1)], dim=1))
+    digests = [int(word(fact, rows_at(context, slice(row, row + 1))), 16) >> 2 for row, fact in enumerate(facts)]
+    key = row_hash(torch.cat([canvas, torch.tensor(digests, device=canvas.device).unsqueeze(1)], dim=1))
     return Problems(canvas, key, facts, context)
 
 

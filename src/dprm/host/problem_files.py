@@ -30,8 +30,8 @@ def read_json_lines(path: Path, mask_id: int, ragged: bool = False) -> tuple[lis
             left_out.append(f"line {number}: no JSON ({error.msg} at column {error.colno})")
             continue
         except (ValueError, RecursionError) as error:
-            said = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-            left_out.append(f"line {number}: {said[:SAID]}")
+            reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+            left_out.append(f"line {number}: {reason[:SAID]}")
             continue
         if problem in first_line:
             left_out.append(f"line {number}: the problem of line {first_line[problem]} again")

@@ -60,10 +60,10 @@ def checked(name: str, command: str) -> Path:
     path, entry = folder() / name, manifest().get(name)
     if entry is None or not path.is_file():
         raise WeightsError(f"there are no weights {path}; make them with: {command}")
-    found = sha256(path)
-    if found != entry["sha256"]:
+    actual = sha256(path)
+    if actual != entry["sha256"]:
         raise WeightsError(
-            f"{path} is damaged (sha256 {found[:12]}…, expected {entry['sha256'][:12]}…); "
+            f"{path} is damaged (sha256 {actual[:12]}…, expected {entry['sha256'][:12]}…); "
             f"restore it from the repository, or make it anew with: {command}"
         )
     return path

@@ -80,8 +80,8 @@ def begin_under_torchrun(device: str) -> str:
     """Join the processes that torchrun has started, if it has; the device of this one."""
     if "TORCHELASTIC_RUN_ID" not in os.environ or dist.is_initialized():
         return device
-    # Its functions have the group of all as a default. Imported later, as an optimizer does, they would hold a group that
-    # is destroyed: its threads outlive it, and one that still has a tensor when Python ends aborts the process.
+    # Its functions have the group of all as a default. Imported later, as an optimizer does, they would hold a group
+    # that is destroyed: its threads outlive it, and one that still has a tensor when Python ends aborts the process.
     importlib.import_module("torch.distributed.nn.functional")
     if device == "cuda":
         device = f"cuda:{os.environ['LOCAL_RANK']}"
