@@ -1,6 +1,7 @@
 """Hosts by name, and the weights they need."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -169,10 +170,23 @@ def test_a_model_that_cannot_be_compiled_is_named(monkeypatch):
         load("puma_words", compiled=True)
 
 
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_a_compiled_model_gives_nearly_the_same_logits():
-    posed = load("puma_words").problems("select", 8).canvas.cuda()
-    plain, fused = (load("puma_words", "cuda", compiled).model()(posed) for compiled in (False, True))
+ON_GPU = pytest.param(
+    "cuda", marks=[pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")]
+)
+
+
+COMPILER = pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
+
+
+def test_a_missing_compiler_is_named(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(ValueError, match=r"neither is here: leave out --compile"):
+        load("puma", compiled=True)
+
+
+@pytest.mark.parametrize("device", [pytest.param("cpu", marks=COMPILER), ON_GPU])
+def test_a_compiled_model_gives_nearly_the_same_logits(device):
+    posed = load("puma").problems("select", 8).canvas.to(device)
+    plain, fused = (load("puma", device, compiled).model()(posed) for compiled in (False, True))
     torch.testing.assert_close(plain, fused, atol=0.2, rtol=0.05)
     assert float((plain.argmax(-1) == fused.argmax(-1)).float().mean()) > 0.99

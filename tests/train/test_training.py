@@ -69,6 +69,16 @@ def test_a_killed_training_resumes_to_the_same_bits(tmp_path, law, tied):
     assert logs[0] == logs[1]
 
 
+def test_half_precision_gives_nearly_the_same_losses(tmp_path):
+    runs = {half: training(tmp_path / str(half), half=half) for half in (False, True)}
+    for run in runs.values():
+        run.run()
+    logs = {half: [json.loads(line) for line in run.log.read_text().splitlines()] for half, run in runs.items()}
+    losses = {half: [line["loss"] for line in lines] for half, lines in logs.items()}
+    assert losses[True] != losses[False]
+    assert losses[True] == pytest.approx(losses[False], rel=0.02)
+
+
 def test_a_kill_before_the_first_checkpoint_leaves_no_trace_in_the_log(tmp_path):
     training(tmp_path / "whole").run()
     training(tmp_path / "cut").run(until=4)

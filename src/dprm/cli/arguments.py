@@ -37,7 +37,8 @@ Seed = Annotated[int, typer.Option(min=0, help="Seed of problems, orders and int
 Rows = Annotated[int, typer.Option(min=1, help="Canvases decoded together; changes the time, not the result.")]
 Device = Annotated[str, typer.Option(help="Where the model runs: cpu, cuda.")]
 Compiled = Annotated[
-    bool, typer.Option("--compile", help="Compile the model: three times as fast on a GPU, after half a minute.")
+    bool,
+    typer.Option("--compile", help="Compile the model, in bfloat16: three times as fast, after up to half a minute."),
 ]
 EngineName = Annotated[
     str, typer.Option("--engine", help="Where work is done: serial, in this process, or ray, by workers.")

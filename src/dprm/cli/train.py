@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from dprm.cli.arguments import Compiled
 from dprm.cli.failure import clear_errors
 from dprm.cli.terminal import say, say_json
 
@@ -24,6 +25,7 @@ def train(
     seed: Annotated[int, typer.Option(min=0, help="Seed of weights, data and masks.")] = 0,
     limit: Annotated[int, typer.Option(min=1, help="Held-out problems of an evaluation.")] = 256,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    compiled: Compiled = False,
     prepared: Annotated[
         str | None, typer.Option("--data", help="Prepared data by name, such as that of your own file.")
     ] = None,
@@ -53,9 +55,8 @@ def train(
         if steps is None and minutes is None:
             steps = 10_000
         device = parallel.begin_under_torchrun(device)
-        recipe = Recipe(
-            rows=rows, steps=steps, minutes=minutes, rate=rate, seed=seed, compiled=device.startswith("cuda")
-        )
+        fast = compiled or device.startswith("cuda")
+        recipe = Recipe(rows=rows, steps=steps, minutes=minutes, rate=rate, seed=seed, compiled=fast, half=compiled)
         scores = run(
             task_of(host, prepared),
             law,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,17 +21,24 @@ class Denoiser:
     def __init__(self, model: Transformer):
         self.model = model.eval()
         self.device = next(model.parameters()).device
+        self._half = self.device.type == "cuda"
 
     def compile(self) -> None:
-        """Fuse the model's operations: minutes of decoding on a GPU get three times as short, the first call longer.
+        """Fuse the model's operations, in bfloat16 inside on a CPU too: three times as fast after the first calls.
 
         Rounding differs, so that near-ties may be decided otherwise.
+
+        Raises:
+            ValueError: on a CPU without a C++ compiler.
         """
+        if self.device.type == "cpu" and not any(map(shutil.which, (os.environ.get("CXX", "g++"), "clang++"))):
+            raise ValueError("a model is compiled on a CPU by g++ or clang++, and neither is here: leave out --compile")
+        self._half = True
         self.model.compile(dynamic=True)
 
     @torch.no_grad()
     def __call__(self, tokens: Tensor) -> Tensor:
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self._half):
             logits: Tensor = self.model(tokens)
             return logits
 

@@ -24,7 +24,7 @@ class Recipe:
         average: decay of the weight average (EMA); younger averages forget faster: min(average, (1+s)/(10+s)).
         evaluations: how often the evaluation is run, evenly spread; the last one is at the end.
         save_every: seconds between checkpoints. log_every: steps between log lines.
-        compiled: use torch.compile.
+        compiled: use torch.compile. half: bfloat16 inside on a CPU too, as always on a GPU.
         seed: of the data and the masks.
     """
 
@@ -41,6 +41,7 @@ class Recipe:
     save_every: float = 30.0
     log_every: int = 100
     compiled: bool = False
+    half: bool = False
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -141,7 +141,8 @@ class Training:
     def _update(self) -> tuple[Tensor, Tensor]:
         """One step: loss and gradient norm, without waiting for them."""
         canvases = self.law.canvases(self.step)
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
+        half = self.recipe.half or self.device.type == "cuda"
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=half):
             logits = self.processes.joined(self._forward(canvases.noisy[self._mine]))
         loss = self.objective(logits, canvases)
         torch.autograd.backward(loss)
