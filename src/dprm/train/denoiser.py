@@ -23,6 +23,11 @@ class Denoiser:
         self.device = next(model.parameters()).device
         self._half = self.device.type == "cuda"
 
+    @property
+    def compilable(self) -> bool:
+        """Whether what compiles for its device is here."""
+        return self.device.type != "cpu" or any(map(shutil.which, (os.environ.get("CXX", "g++"), "clang++")))
+
     def compile(self) -> None:
         """Fuse the model's operations, in bfloat16 inside on a CPU too: three times as fast after the first calls.
 
@@ -31,7 +36,7 @@ class Denoiser:
         Raises:
             ValueError: on a CPU without a C++ compiler.
         """
-        if self.device.type == "cpu" and not any(map(shutil.which, (os.environ.get("CXX", "g++"), "clang++"))):
+        if not self.compilable:
             raise ValueError("a model is compiled on a CPU by g++ or clang++, and neither is here: leave out --compile")
         self._half = True
         self.model.compile(dynamic=True)
