@@ -18,7 +18,7 @@ pytest.importorskip("triton")
 kernel = pytest.importorskip("dprm.order.triton_pick")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     seed=seeds,
     length=st.sampled_from([1, 7, 16, 40]),
