@@ -16,7 +16,10 @@ from dprm.train.transformer import Config, Transformer
 
 
 class Denoiser:
-    """Tokens [B,L] → logits [B,L,V] without gradients, in bfloat16 inside on a GPU."""
+    """Tokens [B,L] → logits [B,L,V] without gradients, in bfloat16 inside on a GPU.
+
+    Where rows have a context, see `decode.rows`, the model is called with both.
+    """
 
     def __init__(self, model: Transformer):
         self.model = model.eval()
@@ -42,9 +45,9 @@ class Denoiser:
         self.model.compile(dynamic=True)
 
     @torch.no_grad()
-    def __call__(self, tokens: Tensor) -> Tensor:
+    def __call__(self, tokens: Tensor, *context: Any) -> Tensor:
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self._half):
-            logits: Tensor = self.model(tokens)
+            logits: Tensor = self.model(tokens, *context)
             return logits
 
 
