@@ -16,7 +16,9 @@ from dprm.evaluate.card import Arm, Card
 from dprm.evaluate.diagnostics import terminal_sensitivity
 from dprm.evaluate.estimates import judged_again
 from dprm.evaluate.measure import measured, set_estimates
+from dprm.evaluate.mechanism import cases, mechanism
 from dprm.evaluate.outcomes import Outcomes
+from dprm.evaluate.parts import by_part
 from dprm.evaluate.replays import partings, replays
 from dprm.evaluate.verdict import CHOOSING
 from dprm.host.decoded import decoded
@@ -24,6 +26,7 @@ from dprm.host.engine import Engine
 from dprm.host.host import Host, Problems
 from dprm.host.identity import model_word
 from dprm.host.rollout import Rollout
+from dprm.order import Order
 from dprm.order.checks import check_count
 
 
@@ -97,7 +100,16 @@ def compare(
         arm.metrics = set_estimates(host, problems, rollouts[name], control)
         by_name[name] = arm
     first = {name: answers[0] for name, answers in rollouts.items()}
-    examples = {name: shown for name, each in first.items() if (shown := host.examples(problems, each.tokens))}
+    parts = by_part(host, problems, rollouts, reference, resamples, seeds[0])
+    learned = {name: order for name, contender in arms.items() if (order := _learned(contender)) is not None}
+    explained = {
+        name: mechanism(host, problems, order, first[name], first[reference], seeds[0])
+        for name, order in learned.items()
+        if parts
+    }
+    shown = {name: cases(host, problems, (name, first[name]), (reference, first[reference])) for name in learned}
+    gallery = {name: each for name, each in shown.items() if each}
+    examples = {name: lines for name, each in first.items() if (lines := host.examples(problems, each.tokens))}
     card = Card(
         host=host.name,
         variant=host.variant,
@@ -120,9 +132,20 @@ def compare(
             **(notes or {}),
             "outputs": terminal_sensitivity(first).facts(),
             **({"examples": examples} if examples else {}),
+            **({"parts": parts} if parts else {}),
+            **({"mechanism": explained} if explained else {}),
+            **({"gallery": gallery} if gallery else {}),
         },
         replays=replays(host, first, reference),
         partings=partings(first, reference),
     )
     outcomes = Outcomes.of(problems, rollouts)
     return Comparison(judged_again(card, outcomes), outcomes, rollouts)
+
+
+def _learned(contender: Contender) -> Order | None:
+    """The order of an arm that has values and is no control of another."""
+    order = contender.order
+    if order is None or contender.ablates is not None or not order.guidance or not contender.fit:
+        return None
+    return order

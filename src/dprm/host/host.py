@@ -172,6 +172,15 @@ class Host(ABC):
         """The first few answers as people of the field read them, for a card."""
         return []
 
+    def parts(self, fact: Any) -> Sequence[str]:
+        """The parts that a problem counts in, such as the format of a question, for a comparison part by part."""
+        return ()
+
+    def gallery(self, problems: Problems, answers: Mapping[str, Rollout]) -> list[str]:
+        """Problems with the answers of several orders to each and the order of their reveals, a line a problem; as
+        `examples`, such lines are drawn where the host can draw. Empty: the host shows none."""
+        return []
+
     def write(self, path: Path, problems: Problems, rollout: Rollout) -> list[str]:
         """Write answers as people of the field open them; returns a summary, a line each."""
         raise ValueError(f"host {self.name} writes no files")
