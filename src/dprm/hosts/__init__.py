@@ -120,6 +120,15 @@ ENTRIES = {
             "dprm.hosts.sdpo.sites",
         ),
         Entry(
+            "llada_v",
+            "questions about pictures of scenes",
+            "answer slots",
+            "dprm.hosts.llada_v.host",
+            "llada_v.safetensors",
+            "dprm train llada_v --law random --steps 2500 --rows 256 --rate 2e-3 --compile"
+            " --out weights/llada_v.safetensors",
+        ),
+        Entry(
             "dplm",
             "protein domains: sequence and structure",
             "residues and structure tokens",
