@@ -129,6 +129,16 @@ ENTRIES = {
             " --out weights/llada_v.safetensors",
         ),
         Entry(
+            "easy_vqa",
+            "questions about pictures of easy-vqa",
+            "answer slots",
+            "dprm.hosts.llada_v.easy_vqa",
+            "easy_vqa.safetensors",
+            "dprm data easy_vqa && dprm train easy_vqa --law random --steps 600 --rows 128 --rate 2e-3 --compile"
+            " --out weights/easy_vqa.safetensors",
+            data="dprm.hosts.llada_v.easy_vqa",
+        ),
+        Entry(
             "dplm",
             "protein domains: sequence and structure",
             "residues and structure tokens",
