@@ -14,10 +14,14 @@ from dprm.evaluate.study import Study
 from dprm.evaluate.verdict import Verdict, judge_cards
 from dprm.report.fits import fitted_arms, price_of
 from dprm.report.numbers import NOTHING, number, with_interval
+from dprm.theory.proofs import proof_table
 
 # Files with tables, and the way from there to the folder of cards. A table stands between <!-- NAME --> and
 # <!-- /NAME -->.
-DOCUMENTS = {"README.md": "results", "docs/results.md": "../results", "docs/verdict.md": "../results"}
+DOCUMENTS = {
+    "README.md": "results",
+    **{f"docs/{page}.md": "../results" for page in ("results", "verdict", "theory")},
+}
 CALIBRATION = "verdict-calibration.json"
 _GAIN = ("difference in reward", "relative")
 
@@ -185,6 +189,7 @@ def main(root: Path, check: bool) -> int:
             "fits": fit_table(cards, folder),
             "studies": study_table(studies, folder),
             "calibration": calibration_table(worlds),
+            "proofs": proof_table(),
             **{f"metrics {host}": metric_tables(own, host, folder) for host, own in of_host.items()},
         }.items():
             wanted = _put(wanted, name, content)
