@@ -208,8 +208,10 @@ def searching(load: Callable[[], Host], width: int, verifier: str | None) -> Hos
 
 
 def named(paths: list[Path], host: str) -> dict[str, Path]:
-    """Policy files by the names of their arms: that of the file, with its folder where two are called alike."""
-    short = ["dprm" if path.stem == host else path.stem for path in paths]
+    """Policy files by the names of their arms: `dprm` for HOST.dprm, `paper` for HOST-paper.dprm, of that estimator,
+    otherwise that of the file; with its folder where two are called alike."""
+    usual = {host: "dprm", f"{host}-paper": "paper"}
+    short = [usual.get(path.stem, path.stem) for path in paths]
     names = [name if short.count(name) == 1 else f"{path.parent.name}/{path.stem}" for name, path in zip(short, paths)]
     if len(set(names)) < len(names):
         raise ValueError(f"two policies are called {next(n for n in names if names.count(n) > 1)!r}: rename one")

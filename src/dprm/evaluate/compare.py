@@ -11,9 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from dprm.evaluate.arms import Contender
+from dprm.evaluate.audit import Means, means_of, summarised
 from dprm.evaluate.card import Arm, Card
 from dprm.evaluate.diagnostics import terminal_sensitivity
+from dprm.evaluate.divergence import divergence
 from dprm.evaluate.estimates import judged_again
 from dprm.evaluate.measure import measured, set_estimates
 from dprm.evaluate.mechanism import cases, mechanism
@@ -28,6 +32,7 @@ from dprm.host.identity import model_word
 from dprm.host.rollout import Rollout
 from dprm.order import Order
 from dprm.order.checks import check_count
+from dprm.train.task import successes
 
 
 @dataclass(frozen=True)
@@ -99,6 +104,7 @@ def compare(
         arm.fit, arm.ablates = dict(contender.fit), contender.ablates
         arm.metrics = set_estimates(host, problems, rollouts[name], control)
         by_name[name] = arm
+    _add_traces(host, problems, arms, rollouts, by_name, reference, resamples, seeds[0])
     first = {name: answers[0] for name, answers in rollouts.items()}
     parts = by_part(host, problems, rollouts, reference, resamples, seeds[0])
     learned = {name: order for name, contender in arms.items() if (order := _learned(contender)) is not None}
@@ -149,3 +155,43 @@ def _learned(contender: Contender) -> Order | None:
     if order is None or contender.ablates is not None or not order.guidance or not contender.fit:
         return None
     return order
+
+
+def _add_traces(
+    host: Host,
+    problems: Problems,
+    contenders: Mapping[str, Contender],
+    rollouts: Mapping[str, Sequence[Rollout]],
+    arms: Mapping[str, Arm],
+    reference: str,
+    resamples: int,
+    seed: int,
+) -> None:
+    """What reveals looked like: the order audit, and where each arm first parts from the reference."""
+    how: dict[str, Any] = {"resamples": resamples, "seed": seed}
+    rewards = {name: torch.stack([host.reward(run.scores) for run in runs]) for name, runs in rollouts.items()}
+    audits: dict[str, list[Means]] = {}
+    if host.audit is not None:
+        for name, runs in rollouts.items():
+            audits[name] = [
+                means_of(run.step_map, run.tokens, successes(host, run.scores), **host.audit) for run in runs
+            ]
+    for name, arm in arms.items():
+        if name in audits:
+            usual = None if name == reference else audits[reference]
+            arm.diagnostics["audit"] = _rounded(summarised(audits[name], usual, **how))
+        if name != reference:
+            arm.diagnostics["divergence"] = divergence(
+                rollouts[name],
+                rollouts[reference],
+                rewards[name],
+                rewards[reference],
+                contenders[name].order,
+                groups=problems.groups,
+                **how,
+            )
+
+
+def _rounded(audit: dict[str, Any]) -> dict[str, Any]:
+    """Five digits say all that an audit can."""
+    return {name: {key: round(value, 5) for key, value in entry.items()} for name, entry in audit.items()}

@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 
 from dprm.decode.counts import Fixed
-from dprm.evaluate.audit import means_of
-from dprm.evaluate.bootstrap import mean_interval
+from dprm.evaluate.audit import means_of, summarised
 from dprm.evaluate.outcomes import Outcomes
 from dprm.evaluate.study import EMPTY, LEARNED, Condition, Study, judged_again
 from dprm.host.decoded import decoded
@@ -143,7 +142,7 @@ def decoded_study(
                     progress.show(len(entries), total)
                 usual = audited.get(card.notes["usual"])
                 audits += [
-                    {**asdict(Condition(arm, order, width)), **_audited(own_means, usual, card)}
+                    {**asdict(Condition(arm, order, width)), **summarised(own_means, usual, card.resamples, card.seed)}
                     for order, own_means in audited.items()
                 ]
     outcomes = Outcomes(problems.key.cpu(), problems.groups.cpu(), scores, nfe)
@@ -216,28 +215,3 @@ def _price(runs: Sequence[Rollout]) -> dict[str, Any]:
     whole = Rollout.joined(runs)
     calls = {kind: column.double().mean().item() for kind, column in whole.calls.items()}
     return {"calls": calls, "seconds": whole.seconds.double().mean().item()}
-
-
-Means = Mapping[str, tuple[Tensor, Tensor]]
-
-
-def _audited(means: Sequence[Means], usual: Sequence[Means] | None, card: Study) -> dict[str, Any]:
-    """Every statistic that is defined somewhere: its mean, its paired difference to the host's own order, its mean
-    inside the wins."""
-    entry: dict[str, Any] = {}
-    for name in means[0]:
-        value, wins = (torch.stack([seed[name][side] for seed in means]).nanmean(0) for side in (0, 1))
-        there = ~value.isnan()
-        if not bool(there.any()):
-            continue
-        mean = mean_interval(value[there], card.resamples, seed=card.seed)
-        entry[name] = {"mean": mean.estimate, "low": mean.low, "high": mean.high, "rows": int(there.sum())}
-        if usual is not None and usual is not means:
-            other = torch.stack([seed[name][0] for seed in usual]).nanmean(0)
-            both = there & ~other.isnan()
-            if bool(both.any()):
-                delta = mean_interval((value - other)[both], card.resamples, seed=card.seed)
-                entry[name] |= {"delta": delta.estimate, "delta_low": delta.low, "delta_high": delta.high}
-        if not bool(wins.isnan().all()):
-            entry[name]["wins"] = wins.nanmean().item()
-    return entry

@@ -21,6 +21,7 @@ from torch import Tensor
 from dprm.decode.decoding import Decoding
 from dprm.decode.loop import Model
 from dprm.decode.rows import Rows, rows_at, rows_count
+from dprm.host.controller import Controller
 from dprm.host.metrics import SET, Metric, Preference, checked_scores, checked_set_scores
 from dprm.order.checks import check_count
 from dprm.order.noise import mix_rows
@@ -114,6 +115,7 @@ class Host(ABC):
         way: makes the way in which answers are compared under an order, such as a search; None: `Decode`.
         ways: further ones that a comparison of this host shows, by name.
         success: the metric whose highest value is a success; without it, the terminal reward's is.
+        paper: the controller that the paper has on this host, or on one of its kind.
         audit: what an audit of reveals is told of the text: its `eot`, its `digits`, the `mark` before a final answer,
             as far as there are any; None: an order has no places that mean something.
     """
@@ -134,6 +136,7 @@ class Host(ABC):
     ways: Mapping[str, Any] = MappingProxyType({})
     success: ClassVar[str] = "solved"
     audit: ClassVar[Mapping[str, Any] | None] = None
+    paper: ClassVar[Controller] = Controller()
 
     @abstractmethod
     def model(self) -> Model:
@@ -146,6 +149,10 @@ class Host(ABC):
     @abstractmethod
     def judge(self, problems: Problems, tokens: Tensor) -> Tensor:
         """[N,J] scores of finished canvases [N,L], a column for every metric that is not of the set; [N] for one."""
+
+    def answered(self, split: str, count: int, seed: int = 0) -> tuple[Problems, Tensor]:
+        """Problems of a split and the answers [N,L] that they were made with, token by token."""
+        raise ValueError(f"host {self.name} knows no answers: what is right there is not one text")
 
     def judge_set(self, problems: Problems, tokens: Tensor) -> dict[str, float]:
         """The metrics of all outputs together, by name."""
