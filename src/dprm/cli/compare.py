@@ -237,8 +237,8 @@ def with_committed(host: str, said: dict[str, Any]) -> tuple[list[Path] | None, 
 
 
 def named(paths: list[Path], host: str) -> dict[str, Path]:
-    """Policy files by the names of their arms: `dprm`, and of several what their files are called behind it; `paper` for
-    HOST-paper.dprm, of that estimator."""
+    """Policy files by the names of their arms: `dprm`, and of several what their files are called behind it; HOST-paper
+    is `paper`."""
     stems = [path.stem.removeprefix(host).strip("-") for path in paths]
     if len(paths) == 1 and stems != [PAPER]:
         return {LEARNED: paths[0]}
