@@ -16,11 +16,13 @@ from dprm.cli.arguments import (
     Device,
     Difficulty,
     EngineName,
+    HeadWhereAsked,
     HostName,
     Length,
     MaskId,
     PreferenceText,
     Prompts,
+    ReuseBlocks,
     Reward,
     Rows,
     Seed,
@@ -93,6 +95,8 @@ def compare(
     steps: Steps = None,
     mask_id: MaskId = None,
     trust_remote_code: TrustRemoteCode = False,
+    head_where_asked: HeadWhereAsked = False,
+    reuse_blocks: ReuseBlocks = False,
     weights: Weights = None,
     seed: Seed = 0,
     rows: Rows = 64,
@@ -157,6 +161,8 @@ def compare(
             steps=steps,
             mask_id=mask_id,
             trust_remote_code=trust_remote_code,
+            head_where_asked=head_where_asked,
+            reuse_blocks=reuse_blocks,
         )
         load = partial(searching, plain, search, verifier)
         chosen = load()

@@ -16,10 +16,12 @@ from dprm.cli.arguments import (
     Device,
     Difficulty,
     EngineName,
+    HeadWhereAsked,
     Length,
     MaskId,
     PreferenceText,
     Prompts,
+    ReuseBlocks,
     Reward,
     Rows,
     Seed,
@@ -84,6 +86,8 @@ def fit(
     steps: Steps = None,
     mask_id: MaskId = None,
     trust_remote_code: TrustRemoteCode = False,
+    head_where_asked: HeadWhereAsked = False,
+    reuse_blocks: ReuseBlocks = False,
     weights: Weights = None,
     seed: Seed = 0,
     rows: Rows = 64,
@@ -125,6 +129,7 @@ def fit(
     asked: dict[str, Any] = {"difficulty": difficulty, "width": width, "temperature": temperature}
     asked |= {"preference": preference, "reward": reward, "weights": weights, "prompts": prompts, "length": length}
     asked |= {"block": block, "steps": steps, "mask_id": mask_id, "trust_remote_code": trust_remote_code or None}
+    asked |= {"head_where_asked": head_where_asked or None, "reuse_blocks": reuse_blocks or None}
     with clear_errors("fit"):
         writable(out)
         if rule is not None:
