@@ -65,7 +65,8 @@ def prepare(path: Path, folder: Path) -> tuple[Path, list[str]]:
     import numpy
     from PIL import Image
 
-    pictures, tokens, shown, test = [], [], [], []
+    pictures: list[Any] = []
+    tokens, shown, test = [], [], []
     with zipfile.ZipFile(path) as archive:
         for part in ("train", "test"):
             at = f"easy_vqa/data/{part}"
