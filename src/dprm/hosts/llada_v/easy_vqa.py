@@ -65,8 +65,10 @@ def prepare(path: Path, folder: Path) -> tuple[Path, list[str]]:
     import numpy
     from PIL import Image
 
-    pictures: list[Any] = []
-    tokens, shown, test = [], [], []
+    pictures: list[Tensor] = []
+    tokens: list[list[int]] = []
+    shown: list[int] = []
+    test: list[bool] = []
     with zipfile.ZipFile(path) as archive:
         for part in ("train", "test"):
             at = f"easy_vqa/data/{part}"

@@ -44,7 +44,7 @@ STATES = len(FORMATS) * 2 * words.SLOTS
 # Questions that are drawn about a scene before it is left out.
 TRIES = 4
 # Scenes of the training, and questions about each of them; every so many is about relations.
-SCENES, QUESTIONS, RELATIONS = 60_000, 3, 2
+SCENES, QUESTIONS, RELATIONS = 60_000, 3, 3
 
 
 def cell_state(canvas: Tensor, reading: Reading) -> Tensor:

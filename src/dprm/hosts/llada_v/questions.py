@@ -2,8 +2,8 @@
 
 Three formats: a choice of lettered options, a count, an open answer. Two families: `things`, which asks what there is,
 and `relations`, which asks what stands where. An answer comes in several surface forms, and a person who counts may or
-may not say what: `3 red circles`, `3 circles`, `3`, `three`. Some counts leave open what is counted; every true answer
-counts then.
+may not say what, and has several names for it: `3 red circles`, `3 discs`, `3`, `three`. So numbers are surer than the
+words that say what is counted. Some counts leave open what is counted; every true answer counts then.
 
 Templates marked with ! appear only in the test split.
 """
@@ -16,7 +16,7 @@ from random import Random
 from typing import NamedTuple
 
 from dprm.data.scenes import CELLS, COLOURS, SHAPES, SIZES, Item, Scene
-from dprm.hosts.llada_v.words import LETTERS, NUMERALS, PLURALS, QUESTION, normalised
+from dprm.hosts.llada_v.words import LETTERS, NUMERALS, PLURALS, QUESTION, SYNONYMS, normalised
 
 CHOICE, COUNT, OPEN = range(3)
 FORMATS = ("choice", "count", "open")
@@ -27,7 +27,7 @@ PLACES = tuple(
     for column in ("left", "middle", "right")
 )
 # How often a count says what it counts, and, where it does not, how often in a word instead of a digit.
-NAMED, IN_WORDS = 0.75, 0.7
+NAMED, IN_WORDS = 0.85, 0.7
 # How often a test question is asked in words that are kept for the test.
 UNSEEN = 1 / 3
 
@@ -128,15 +128,21 @@ class _Asking:
         what = kind
         if kind.colour is not None and kind.shape is not None and self.draw.random() < 0.4:
             what = Kind(None, None, kind.shape)
-        return self.made(text, COUNT, name, accepted, self.said(number, what.words(number != 1)))
+        return self.made(text, COUNT, name, accepted, self.said(number, what))
 
-    def said(self, number: int, what: Answer) -> Answer:
-        """A number as somebody says it."""
+    def said(self, number: int, what: Kind) -> Answer:
+        """A number of something as somebody says it."""
         if self.draw.random() < NAMED:
-            return ("no" if number == 0 and self.draw.random() < 0.5 else str(number), *what)
+            return ("no" if number == 0 and self.draw.random() < 0.5 else str(number), *self.named(what, number))
         if number == 0 and self.draw.random() < 0.5:
             return ("none",)
         return (NUMERALS[number] if self.draw.random() < IN_WORDS else str(number),)
+
+    def named(self, what: Kind, number: int) -> Answer:
+        """What is counted, by one of the names of its noun."""
+        *said, noun = what.words()
+        names = ((noun, what.words(many=True)[-1]), *SYNONYMS[noun])
+        return (*said, self.draw.choice(names)[number != 1])
 
     def direct(self) -> Question:
         kind = _of(self.draw.choice(self.items))
@@ -176,7 +182,7 @@ class _Asking:
             "how many of one kind do you see ?",
             "!how many of which kind can you see ?",
         )
-        return self.made(text, COUNT, "free", accepted, (str(number), *kind.words(number != 1)))
+        return self.made(text, COUNT, "free", accepted, (str(number), *self.named(kind, number)))
 
     def beside(self) -> Question | None:
         """How many stand on one side of another one."""
@@ -192,7 +198,7 @@ class _Asking:
             f"how many are {side} the {name} ?",
             f"!count how many things are {side} the {name} ?",
         )
-        return self.made(text, COUNT, "beside", accepted, self.said(number, ("things" if number != 1 else "thing",)))
+        return self.made(text, COUNT, "beside", accepted, self.said(number, Kind()))
 
     # ---- open answers -----------------------------------------------------------------------------------------------
 

@@ -2,8 +2,8 @@
 
     canvas = question (16 tokens, filled up with blanks) · answer (4 slots, filled up with EOT)
 
-An answer is matched after normalisation: numbers are digits, nouns are singular, articles and
-`it is` are nothing; and `no`, `none` and `zero` are 0, unless that last part is left out.
+An answer is matched after normalisation: numbers are digits, nouns are singular and one a shape, articles and `it is`
+are nothing; and `no`, `none` and `zero` are 0, unless that last part is left out.
 """
 
 from __future__ import annotations
@@ -21,12 +21,21 @@ LETTERS = ("A", "B", "C")
 DIGITS = tuple("0123456789")
 NUMERALS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 PLURALS = tuple("crosses" if shape == "cross" else f"{shape}s" for shape in SHAPES)
+# Other names of shapes and of things, singular and plural; questions use none of them.
+SYNONYMS = {
+    "circle": (("disc", "discs"), ("dot", "dots")),
+    "square": (("box", "boxes"), ("block", "blocks")),
+    "triangle": (("wedge", "wedges"), ("tent", "tents")),
+    "cross": (("mark", "marks"), ("star", "stars")),
+    "thing": (("object", "objects"), ("item", "items")),
+}
 _OTHERS = (
     "no none a it is thing things kind ? what which how many are there do you see can have has the of like shape "
     "colour most common count left right above below top middle bottom tell me name"
 )
 BLANK, EOT, MASK = 0, 1, 2
 WORDS = ("", "□", "·", *LETTERS, *DIGITS, *NUMERALS, *COLOURS, *SHAPES, *PLURALS, *SIZES, *_OTHERS.split())
+WORDS += tuple(form for names in SYNONYMS.values() for name in names for form in name)
 TOKEN = {word: token for token, word in enumerate(WORDS)}
 VOCABULARY = len(WORDS)
 NUMBERS = tuple(TOKEN[word] for word in (*DIGITS, *NUMERALS, "no", "none"))
@@ -36,6 +45,7 @@ _SAME = {
     **{numeral: digit for digit, numeral in zip(DIGITS, NUMERALS) if digit != "0"},
     **dict(zip(PLURALS, SHAPES)),
     "things": "thing",
+    **{form: noun for noun, names in SYNONYMS.items() for name in names for form in name},
     **dict.fromkeys(("a", "it", "is", "there", "are", "the", "of"), ""),
 }
 
