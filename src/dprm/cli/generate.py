@@ -31,6 +31,9 @@ def generate(
     host: Annotated[
         str | None, typer.Argument(help="A host that makes things, such as genmol; or give --model.")
     ] = None,
+    text: Annotated[
+        str | None, typer.Argument(help="HOST: what to make, where it takes words, such as a caption for omni.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="HOST: the file; its ending says the form, such as mols.sdf.")
     ] = None,
@@ -77,8 +80,9 @@ def generate(
     """**Generate** under a learned order: things of a host, such as molecules, or answers of a Hugging Face checkpoint.
 
     Of a host what is not valid or comes twice is left out, and said; the best by your preference come first:
-    `dprm generate genmol --preference qed=0.55,sa=0.45 -n 100 --out mols.sdf`. Of a checkpoint answers are shown while
-    they are revealed: `dprm generate --model words --policy words.dprm --prompt "..." --length 48`.
+    `dprm generate genmol --preference qed=0.55,sa=0.45 -n 100 --out mols.sdf`; some take words,
+    `dprm generate omni "three red circles left of a blue square" --out picture.png`. Of a checkpoint answers are shown
+    while they are revealed: `dprm generate --model words --policy words.dprm --prompt "..." --length 48`.
     """
     with clear_errors("generate"):
         if (host is None) == (model is None):
@@ -89,6 +93,7 @@ def generate(
         designs(
             host,
             out,
+            text=text,
             count=count,
             policy=policy,
             preference=preference,

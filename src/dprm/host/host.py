@@ -114,6 +114,7 @@ class Host(ABC):
         variant: what `at` chose, for people; empty for the host as it is.
         way: makes the way in which answers are compared under an order, such as a search; None: `Decode`.
         ways: further ones that a comparison of this host shows, by name.
+        design: the way in which `dprm generate` answers unless a policy is given; None: `Decode`.
         success: the metric whose highest value is a success; without it, the terminal reward's is.
         paper: the controller that the paper has on this host, or on one of its kind.
         audit: what an audit of reveals is told of the text: its `eot`, its `digits`, the `mark` before a final answer,
@@ -134,6 +135,7 @@ class Host(ABC):
     variant: str = ""
     way: Callable[[Any], Any] | None = None
     ways: Mapping[str, Any] = MappingProxyType({})
+    design: ClassVar[Any] = None
     success: ClassVar[str] = "solved"
     audit: ClassVar[Mapping[str, Any] | None] = None
     paper: ClassVar[Controller] = Controller()
@@ -174,6 +176,10 @@ class Host(ABC):
     def read_problems(self, path: Path) -> tuple[Problems, list[str]]:
         """A person's own problems from a text file, and one line for each that does not fit and is left out."""
         raise ValueError(f"host {self.name} takes no problem files")
+
+    def read_one(self, text: str) -> Problems:
+        """A person's own problem from a few words."""
+        raise ValueError(f"host {self.name} takes no problem in words, and was given {text!r}")
 
     def examples(self, problems: Problems, tokens: Tensor) -> list[str]:
         """The first few answers as people of the field read them, for a card."""

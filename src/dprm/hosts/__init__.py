@@ -106,6 +106,14 @@ ENTRIES = {
             counted="reasoning steps",
         ),
         Entry(
+            "omni",
+            "pictures of captions, 16×16 visual codes",
+            "visual-code positions",
+            "dprm.hosts.omni.host",
+            "omni.safetensors",
+            "dprm train omni --steps 2200 --rows 32 --rate 0.003 --limit 4 --compile --out weights/omni.safetensors",
+        ),
+        Entry(
             "antiberty",
             "antibody heavy chains",
             "residues",
