@@ -111,7 +111,8 @@ ENTRIES = {
             "visual-code positions",
             "dprm.hosts.omni.host",
             "omni.safetensors",
-            "dprm train omni --steps 2200 --rows 32 --rate 0.003 --limit 4 --compile --out weights/omni.safetensors",
+            "dprm train omni --law confidence --steps 1500 --rows 32 --rate 0.003 --limit 4 --compile"
+            " --out weights/omni.safetensors",
         ),
         Entry(
             "antiberty",

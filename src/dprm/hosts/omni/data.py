@@ -11,7 +11,7 @@ from dprm.hosts.omni import canvas
 from dprm.hosts.omni.captions import LONGEST, Caption, captions
 
 # Pairs that training draws from.
-TRAINED = 120_000
+TRAINED = 48_000
 # Of the scenes of a split, the share that has a caption of the same split is at least one in so many.
 _SHARE = {"train": 2, "fit": 12, "select": 12, "test": 12}
 

@@ -52,7 +52,7 @@ def sheet(answers: Sequence[str], columns: int = ACROSS) -> str:
         caption, _, letters = answer.rpartition(" ")
         x, y = GAP + number % columns * (WIDE + GAP), GAP + number // columns * (WIDE + 3 * _LINE)
         drawn.append(picture(letters, x, y))
-        for line, words in enumerate(_lines(caption)):
+        for line, words in enumerate(lines_of(caption)):
             drawn.append(text(words, x, y + WIDE + 14 + 13 * line))
     across = min(columns, max(1, len(answers)))
     rows = -(-len(answers) // columns)
@@ -99,7 +99,7 @@ def _hex(code: int) -> str:
     return "".join(f"{part:02x}" for part in PALETTE[code].tolist())
 
 
-def _lines(caption: str, most: int = 24) -> list[str]:
+def lines_of(caption: str, most: int = 24) -> list[str]:
     """A caption in lines of at most so many letters."""
     lines = [""]
     for word in caption.split():

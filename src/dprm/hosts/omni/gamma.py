@@ -17,13 +17,12 @@ import torch
 from torch import Tensor
 
 from dprm.host.host import Host, Problems
-from dprm.hosts.omni.intervention import GAMMA, Paths, chosen, paths
+from dprm.hosts.omni.intervention import GAMMA, KEPT, Paths, chosen, paths
 from dprm.order.files import write_whole
 
 COMMAND = "python -m dprm.hosts.omni.gamma"
 GAMMAS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 8.0)
 SHARE, TOGETHER = 0.99, 64
-KEPT = Path("runs/omni-paths")
 
 
 def decoded(host: Host, problems: Problems, seed: int = 0, folder: Path | None = KEPT) -> Paths:

@@ -7,6 +7,7 @@ slots of the template are ordered, the four format tokens among them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar
@@ -22,12 +23,13 @@ from dprm.host.metrics import HELD_OUT, Metric
 from dprm.host.rollout import Rollout, Way
 from dprm.hosts.omni import canvas, files, judges
 from dprm.hosts.omni.captions import WORDS, Caption, read
-from dprm.hosts.omni.data import PictureData, pairs
+from dprm.hosts.omni.data import TRAINED, PictureData, pairs
 from dprm.hosts.omni.intervention import REWARD, SCORE, UNIFORM, BestOfSeeds, Intervention
 from dprm.hosts.omni.penalties import Painter
 from dprm.hosts.omni.predicates import checked
 from dprm.order.signals import Entropy
 from dprm.train.task import Task
+from dprm.train.trainings import LEARNED_ORDERS, MaskLaws
 from dprm.train.transformer import Config
 
 _SHOWN = 6
@@ -123,9 +125,21 @@ class Pictures(Host):
         return "·" if token == canvas.MASK else marks.get(token) or f"{WORDS[token - canvas.SHOWN]} "
 
 
+def _data(seed: int, device: torch.device, work: Path, count: int = TRAINED) -> PictureData:
+    return PictureData(seed, device, count)
+
+
 TASK = Task(
     config=Config(canvas.VOCABULARY, width=64, depth=4, heads=2, sides=canvas.SIDES),
-    data=lambda seed, device, work: PictureData(seed, device),
+    data=_data,
     wrap=lambda model, device: Pictures(Painter(model), device),
+)
+TRAININGS = MaskLaws(
+    orders=("random", "entropy", "confidence", *LEARNED_ORDERS),
+    widths=(1, 2, 4),
+    rows=32,
+    rate=3e-3,
+    checked=16,
+    few=partial(_data, count=200),
 )
 PICTURE = files.sheet

@@ -35,6 +35,8 @@ from dprm.order.noise import mix, mix_rows
 STEP, QUANTILES, SCALE = 96, (0.70, 0.85, 0.90, 0.95), 0.03
 PATHS = 1 + len(QUANTILES)
 GAMMA = Path(__file__).with_name("gamma.json")
+# Where `gamma` and `records` keep paths.
+KEPT = Path("runs/omni-paths")
 SCORE, REWARD, UNIFORM = "score", "reward", "uniform"
 _KIND = "dprm.omni.paths"
 # Batches whose paths are remembered: arms that choose among the same paths do not decode them again.
@@ -114,17 +116,17 @@ def paths(host: Host, problems: Problems, seed: int, model: Model, folder: Path 
     """Five continuations of every problem of a batch.
 
     Args:
-        folder: where they are kept, for other commands; None: for this process only.
+        folder: where they are kept, for other commands. None: those that are in KEPT are taken, and none is kept.
     """
     name = word(host.weights or str(id(model)), problems.key, seed, STEP, list(QUANTILES))
-    file = None if folder is None else folder / f"{name}.safetensors"
-    if name not in _REMEMBERED and file is not None and file.is_file():
+    file = (folder or KEPT) / f"{name}.safetensors"
+    if name not in _REMEMBERED and file.is_file():
         _REMEMBERED[name] = Paths(**read_tensors(file, _KIND)[0])
     if name not in _REMEMBERED:
         if len(_REMEMBERED) >= _MOST:
             _REMEMBERED.clear()
         _REMEMBERED[name] = _continued(host, problems, seed, model)
-    if file is not None and not file.is_file():
+    if folder is not None and not file.is_file():
         write_tensors(file, _REMEMBERED[name].tensors(), {"kind": _KIND})
     return _REMEMBERED[name]
 
@@ -197,12 +199,10 @@ class Intervention:
     Attributes:
         by: "score", the g of the paper; "reward" alone; or "uniform", drawn without a look at them.
         gamma: of the score; None: the one chosen on the select split.
-        folder: where paths are kept, see `paths`.
     """
 
     by: str = SCORE
     gamma: float | None = None
-    folder: Path | None = None
 
     def __post_init__(self) -> None:
         check_one_of("by", self.by, (SCORE, REWARD, UNIFORM))
@@ -218,7 +218,7 @@ class Intervention:
 
     def answer(self, host: Host, problems: Problems, seed: int, model: Model) -> Rollout:
         """The chosen path of every problem, at the price of all five; one decision a problem."""
-        five = paths(host, problems, seed, model, self.folder)
+        five = paths(host, problems, seed, model)
         scores = five.scores(host, problems)
         if self.by == UNIFORM:
             index = mix_rows(problems.key.cpu(), mix(seed, 31)) % PATHS
@@ -234,14 +234,13 @@ class BestOfSeeds:
     them; the highest reward is taken."""
 
     temperature: float = 1.0
-    folder: Path | None = None
 
     def spec(self) -> Any:
         return ["omni best of seeds", PATHS, STEP, self.temperature]
 
     def answer(self, host: Host, problems: Problems, seed: int, model: Model) -> Rollout:
         """96 steps once, and five times the rest: 916 forwards."""
-        five = paths(host, problems, seed, model, self.folder)
+        five = paths(host, problems, seed, model)
         began = time.perf_counter()
         hot = host.with_decoding(temperature=self.temperature)
         state = five.state(host, problems, seed)
