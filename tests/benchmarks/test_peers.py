@@ -23,8 +23,6 @@ def test_a_path_earns_the_log_likelihood_of_what_is_still_to_come():
     late = float((logs * (result.step_map[0] > 2)).sum())
     told = returned(result, row, torch.tensor([0, 2, 4])).tolist()
     assert told == pytest.approx([float(logs.sum()), late, 0.0], abs=1e-6)
-        [float(logs.sum()), late, 0.0], abs=1e-6
-    )
 
 
 def test_neither_likelihood_nor_stability_knows_of_the_reward():
