@@ -29,6 +29,7 @@ from dprm.order import Order, Policy
 from dprm.order.files import claim
 from dprm.order.rules import RULES
 from dprm.order.signals import resolve_signal
+from dprm.train.denoiser import Denoiser
 from dprm.train.task import Task, successes
 from dprm.train.trainings import Trained, Trainings
 from dprm.train.transformer import Transformer
@@ -68,7 +69,10 @@ def study(
     problems, parts = in_parts(poser.problems(split, limit, seed), trainings)
     claim(folder)
     arms = trainings.trained(name, task, weights, folder, seed, device)
-    loads = {arm: partial(loaded, task, trained.path.resolve(), device, difficulty) for arm, trained in arms.items()}
+    loads = {
+        arm: partial(loaded, task, trained.path.resolve(), device, difficulty, trainings.fast)
+        for arm, trained in arms.items()
+    }
     hosts = {arm: load() for arm, load in loads.items()}
     engines = {arm: (on or Serial()).of(load) for arm, load in loads.items()}
     card = Study(
@@ -195,9 +199,13 @@ def in_parts(problems: Problems, trainings: Trainings) -> tuple[Problems, dict[s
     return problems[torch.tensor(order)], parts
 
 
-def loaded(task: Task, path: Path, device: torch.device, difficulty: str | None) -> Host:
-    """The host of a training."""
-    return at(task.load(path, device), difficulty)
+def loaded(task: Task, path: Path, device: torch.device, difficulty: str | None, fast: bool = False) -> Host:
+    """The host of a training; fast: with its model compiled."""
+    host = task.load(path, device)
+    model = host.model()
+    if fast and isinstance(model, Denoiser):
+        model.compile()
+    return at(host, difficulty)
 
 
 def at(host: Host, difficulty: str | None) -> Host:
