@@ -12,6 +12,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,9 @@ def learned(
         method = LEARNERS[name][1]()
         fitted: Fitted = fit(method, host, calls=calls, seed=seed, rows=rows, folder=folder / "pieces")
         strengths = {name: method.strengths(fitted.policy)}
-        settled = settle(host, posed, {name: fitted}, strengths, rows=rows, seed=seed, folder=folder / "select")
+        # Controls are the business of a comparison.
+        bare = replace(fitted, shuffled=None)
+        settled = settle(host, posed, {name: bare}, strengths, rows=rows, seed=seed, folder=folder / "select")
         for path, policy in zip(kept, (fitted.policy, settled.policy), strict=True):
             policy.save(path)
     policies = [Policy.load(path) for path in kept]
