@@ -37,9 +37,7 @@ def test_a_table_that_transfers_has_a_smaller_error_than_zero():
     plain, whole = torch.zeros(states, length), torch.zeros(states, length, dtype=torch.int64)
     progress = torch.rand(states, generator=draw)
     branches = Branches(
-        sight=Sight(
-            plain, confidence, plain, plain, plain == 0, torch.rand(states, generator=draw), plain[:, 0], whole
-        ),
+        sight=Sight(plain, confidence, plain, plain, plain == 0, progress, plain[:, 0], whole),
         group=torch.arange(states) // 3,
         native=position[:, 0],
         alternative=position[:, 1:3],
