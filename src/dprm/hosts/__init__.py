@@ -111,7 +111,7 @@ ENTRIES = {
             "visual-code positions",
             "dprm.hosts.omni.host",
             "omni.safetensors",
-            "dprm train omni --law confidence --steps 1500 --rows 32 --rate 0.003 --limit 4 --compile"
+            "dprm train omni --law confidence --steps 1100 --rows 32 --rate 0.003 --limit 2 --compile"
             " --out weights/omni.safetensors",
         ),
         Entry(

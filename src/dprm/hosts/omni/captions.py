@@ -71,6 +71,12 @@ class Phrase:
         """The cells of a grid (see `scenes.grids`) with such a thing."""
         return [cell for cell, content in enumerate(grid) if content and self.names(content - 1)]
 
+    @property
+    def content(self) -> int:
+        """What a cell with such a thing holds; it is large where no size is said."""
+        size = len(SIZES) - 1 if self.size < 0 else self.size
+        return 1 + (self.shape * len(COLOURS) + self.colour) * len(SIZES) + size
+
     def names(self, content: int) -> bool:
         kind, size = divmod(content, len(SIZES))
         return kind == self.shape * len(COLOURS) + self.colour and self.size in (-1, size)
