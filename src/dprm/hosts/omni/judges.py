@@ -94,7 +94,8 @@ class Captioner(nn.Module):
     def forward(self, codes: Tensor, words: Tensor) -> Tensor:
         said = words != canvas.BLANK
         loss = F.cross_entropy(self._logits(codes, words).flatten(0, 1), words.flatten(), reduction="none")
-        return -(loss.view(words.shape) * said).sum(1) / said.sum(1)
+        mean: Tensor = (loss.view(words.shape) * said).sum(1) / said.sum(1)
+        return -mean
 
     def _logits(self, codes: Tensor, words: Tensor) -> Tensor:
         """[N,16,W] of every word, from the words before it and from where it looks in the picture."""
