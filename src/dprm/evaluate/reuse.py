@@ -27,6 +27,7 @@ from torch import Tensor
 from dprm.fit.branched import credited
 from dprm.fit.branches import Branches
 from dprm.fit.branching import Branching
+from dprm.fit.purpose import purpose
 from dprm.host.host import Host
 from dprm.order.cells import Cells
 from dprm.order.files import write_whole
@@ -122,7 +123,7 @@ def main() -> None:
     branching = Branching(asked.states, asked.alternatives)
     branches, cost = branching.collect(host, problems, host.decoding.order(), host.model(), rows=128)
     order, facts = reuse(host, branches)
-    policy = order.policy(host=host.name, estimator="reuse", preference=str(host.preference))
+    policy = order.policy(**purpose(host), estimator="reuse")
     policy.save(Path("runs") / f"{host.name}-reuse.dprm")
     command = f"python -m dprm.evaluate.reuse {asked.host} {asked.problems} --states {asked.states}"
     head = {"kind": KIND, "host": host.name, "weights": host.weights, "policy": policy.digest}
