@@ -18,24 +18,25 @@ The rooms, each of which imports only from those before it:
 """
 
 import importlib
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
-
-# At once, not on first use: the room `dprm.decode` has the name of the function, and whoever imported the room first
-# would put it in the place of the function.
-from dprm.decode import Decoding, Result, decode
-from dprm.order import Order, Policy, Reading, Stats, read, scalarize
 
 if TYPE_CHECKING:
     from dprm import hosts, theory
+    from dprm.decode import Decoding, Result, decode
     from dprm.evaluate.learn import learn
     from dprm.host.host import Host, Problems
     from dprm.host.made import make_host
     from dprm.host.metrics import Metric, Preference
+    from dprm.order import Order, Policy, Reading, Stats, read, scalarize
 
 __version__ = "0.1.0"
 
-# Loaded on first use, so that nothing is paid for that is not used.
+# Loaded on first use: the command says its help and its version without torch.
 _HOME = {
+    **dict.fromkeys(("Decoding", "Result", "decode"), "dprm.decode"),
+    **dict.fromkeys(("Order", "Policy", "Reading", "Stats", "read", "scalarize"), "dprm.order"),
     "Host": "dprm.host.host",
     "Metric": "dprm.host.metrics",
     "Preference": "dprm.host.metrics",
@@ -73,3 +74,18 @@ def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return importlib.import_module(f"dprm.{name}")
     raise AttributeError(f"module 'dprm' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class _Package(ModuleType):
+    """`dprm.decode` is the function; importing the room of that name must not put the room in its place."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _HOME and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -127,9 +127,9 @@ def test_compare_adds_ablations_and_a_control(tmp_path, monkeypatch):
     shown = runner.invoke(app, [*how, "--best-of", "3", "--out", "card.json"])
     assert shown.exit_code == 0, shown.output
     arms = json.loads((tmp_path / "card.json").read_text())["arms"]
-    ablated = {name for name, arm in arms.items() if arm["ablates"] == "mine"}
-    assert ablated == {f"mine, {what}" for what in ("shuffled values", "gate only", "reward only", "uniform")}
-    assert arms["mine"]["fit"]["rollouts"] == "12"
+    ablated = {name for name, arm in arms.items() if arm["ablates"] == "dprm"}
+    assert ablated == {f"dprm, {what}" for what in ("shuffled values", "gate only", "reward only", "uniform")}
+    assert arms["dprm"]["fit"]["rollouts"] == "12"
     assert arms["confidence, best of 3"]["nfe"] == 3 * arms["confidence"]["nfe"]
     assert arms["confidence, best of 3"]["mean"] >= arms["confidence"]["mean"]
     again = runner.invoke(app, [*how, "--best-of", "3", "--json"])

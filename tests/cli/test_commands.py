@@ -102,7 +102,7 @@ def test_a_look_at_the_test_split_is_written_down_beside_the_policy(tmp_path, mo
     for limit in ("5", "5", "6"):
         shown = runner.invoke(app, [*how[:-2], limit, "--json", "--split", "test"])
         looks.append(json.loads(shown.stdout)["notes"]["looks"])
-    assert looks == [{"mine": 0}, {"mine": 0}, {"mine": 1}]
+    assert looks == [{"dprm": 0}, {"dprm": 0}, {"dprm": 1}]
     assert len((tmp_path / "mine.looks.jsonl").read_text().splitlines()) == 2
 
 
@@ -113,13 +113,10 @@ def test_two_policies_of_one_name_are_two_arms(tmp_path, monkeypatch):
         taught(dprm.Order(), number).policy().save(tmp_path / folder / "toy.dprm")
     how = ["compare", TOY, "--orders", "", "--limit", "4", "--json"]
     both = runner.invoke(app, [*how, "--policy", "mine/toy.dprm", "--policy", "yours/toy.dprm"])
-    assert list(json.loads(both.stdout)["arms"]) == ["confidence", "mine/toy", "yours/toy"]
+    assert list(json.loads(both.stdout)["arms"]) == ["confidence", "dprm mine/toy", "dprm yours/toy"]
     twice = runner.invoke(app, [*how, "--policy", "mine/toy.dprm", "--policy", "mine/toy.dprm"])
     assert twice.exit_code == 2
-    assert "two policies are called 'mine/toy'" in twice.output
-    (tmp_path / "mine" / "toy.dprm").rename(tmp_path / "confidence.dprm")
-    named = runner.invoke(app, [*how, "--policy", "confidence.dprm"])
-    assert "'confidence', the name of a signal" in named.output
+    assert "two policies are called 'dprm mine/toy'" in twice.output
 
 
 def test_own_problems_are_compared_and_lines_that_do_not_fit_are_named(tmp_path, monkeypatch):

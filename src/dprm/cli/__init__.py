@@ -1,7 +1,10 @@
 """The command `dprm`: one file per command, each importing what it needs when it runs, so that `--help` is instant."""
 
+from typing import Annotated
+
 import typer
 
+from dprm import __version__
 from dprm.cli.audit import audit
 from dprm.cli.compare import compare
 from dprm.cli.data import data
@@ -30,6 +33,23 @@ app = typer.Typer(
         "by what that choice does to the final reward."
     ),
 )
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"dprm {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    pass
+
+
 for command in (demo, hosts, data, train, fit, compare, study, audit, report, policy, theory):
     app.command()(command)
 app.command()(merge)

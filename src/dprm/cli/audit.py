@@ -11,13 +11,11 @@ import typer
 from dprm.cli.arguments import writable
 from dprm.cli.failure import clear_errors
 from dprm.cli.terminal import say_json, terminal
-from dprm.host.weights import shipped
 
 if TYPE_CHECKING:
     from dprm.evaluate.card import Card
     from dprm.evaluate.verdict import Verdict
 
-RESULTS = shipped("results")
 _COLOURS = {"apply": "green", "fall back": "yellow", "do not promote": "red", "report rollout cost": "cyan"}
 
 # More orders than this are not named one by one.
@@ -28,7 +26,7 @@ def audit(
     what: Annotated[
         str | None, typer.Argument(metavar="HOST|CARD", help="A host that has cards, or the file of a result card.")
     ] = None,
-    results: Annotated[Path, typer.Option(help="Where the cards of a host are.", show_default=False)] = RESULTS,
+    results: Annotated[Path | None, typer.Option(help="Where the cards of a host are; default the committed.")] = None,
     calibrate: Annotated[
         bool, typer.Option("--calibrate", help="Instead: simulate whole studies and count the verdicts.")
     ] = False,
@@ -47,6 +45,7 @@ def audit(
     import json
 
     from dprm.evaluate.verdict import judge_cards
+    from dprm.host.weights import shipped
 
     if calibrate:
         from dprm.cli.calibration import calibrated, show_calibration
@@ -64,7 +63,7 @@ def audit(
     with clear_errors("audit"):
         if what is None:
             raise ValueError("expected a host that has cards, or the file of a result card")
-        cards = _cards(what, results)
+        cards = _cards(what, results or shipped("results"))
         verdict, each = judge_cards(cards)
     if as_json:
         shown = {"audited": what, **verdict.facts(), "cards": {name: one.facts() for name, one in each.items()}}

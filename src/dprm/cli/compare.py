@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -36,8 +36,6 @@ from dprm.cli.arguments import (
 )
 from dprm.cli.failure import clear_errors
 from dprm.cli.terminal import say, say_json, terminal
-from dprm.order.checks import check_one_of
-from dprm.order.rules import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,6 +44,8 @@ if TYPE_CHECKING:
     from dprm.host.host import Host
     from dprm.order.policy import Policy
 
+# The name of a learned order, on tables, cards and pages.
+LEARNED = "dprm"
 SIGNALS = "confidence,random,entropy,margin,uncertainty"
 
 
@@ -53,8 +53,10 @@ def compare(
     host: HostName,
     orders: Annotated[str, typer.Option(help="Signals to compare with the host's own order, with commas.")] = SIGNALS,
     policy: Annotated[
-        list[Path] | None, typer.Option(help="A policy of `dprm fit` to compare too; may be given several times.")
+        list[Path] | None,
+        typer.Option(help="A learned order to compare too, of `dprm fit`; several times; default the committed one."),
     ] = None,
+    no_policy: Annotated[bool, typer.Option("--no-policy", help="Leave the committed learned order out.")] = False,
     rule: Annotated[
         str | None, typer.Option(help="How policies select: top_m, shortlist_top_m, soft_bon; default as fitted.")
     ] = None,
@@ -101,9 +103,10 @@ def compare(
 ) -> None:
     """Compare **orders** on one host: the same problems, budget and random streams; intervals; model calls.
 
-    The first arm, the reference, is the host's own order, under the name of its signal. Problems are those of `select`
-    unless you ask for `test`; how often a policy was looked at there is written beside it. For example
-    `dprm compare dmpo --split test --limit 256 --width 2 --policy runs/dmpo.dprm --ablate --out dmpo.json`.
+    The first arm, the reference, is the host's own order, under the name of its signal. The committed learned order of
+    the host, `dprm`, is beside it, in the setting that it was fitted for unless you say another one. Problems are
+    those of `select` unless you ask for `test`; how often a policy was looked at there is written beside it. For
+    example `dprm compare dmpo --split test --limit 256 --width 2 --policy runs/dmpo.dprm --ablate --out dmpo.json`.
     """
     from functools import partial
 
@@ -112,29 +115,39 @@ def compare(
     from dprm.evaluate.compare import compare as run
     from dprm.evaluate.ledger import look
     from dprm.fit.purpose import misfits
+    from dprm.host.finding import scheme_of
     from dprm.host.variants import own_problems
+    from dprm.order.checks import check_one_of
+    from dprm.order.rules import RULES
 
     command = " ".join(["dprm", *sys.argv[1:]])
     with clear_errors("compare"):
         writable(out)
+        if policy and no_policy:
+            raise ValueError("--no-policy leaves learned orders out: do not give --policy as well")
+        if verifier is not None and not search:
+            raise ValueError("--verifier judges the branches of a search: give --search as well")
+        setting: dict[str, Any] = {
+            "difficulty": difficulty,
+            "width": width,
+            "temperature": temperature,
+            "preference": preference,
+        }
+        if policy is None and not no_policy and weights is None and reward is None and scheme_of(host) is None:
+            policy, setting = with_committed(host, setting)
         if ablate and not policy:
             raise ValueError("--ablate takes something away from a policy: give --policy as well")
         if rule is not None:
             check_one_of("--rule", rule, RULES)
             if not policy:
                 raise ValueError("--rule says how policies select: give --policy as well")
-        if verifier is not None and not search:
-            raise ValueError("--verifier judges the branches of a search: give --search as well")
         plain = partial(
             chosen_host,
             host,
+            **setting,
             device=device,
             compiled=compiled,
             weights=weights,
-            difficulty=difficulty,
-            width=width,
-            temperature=temperature,
-            preference=preference,
             reward=reward,
             prompts=prompts,
             length=length,
@@ -207,10 +220,28 @@ def searching(load: Callable[[], Host], width: int, verifier: str | None) -> Hos
     return searched(load(), Schedule(width, max(1, width // 4)), verifies)
 
 
+def with_committed(host: str, said: dict[str, Any]) -> tuple[list[Path] | None, dict[str, Any]]:
+    """The committed learned order of a host, if there is one for what was said, and the setting it was fitted for."""
+    from dprm.cli.committed import committed_policy
+
+    found = committed_policy(chosen_host(host), said)
+    if found is None:
+        return None, said
+    path, rest = found
+    options = "".join(f" --{key} {value}" for key, value in rest.items())
+    if options:
+        say(f"the setting of the committed learned order {path.name}:{options}", err=True)
+    return [path], {**said, **rest}
+
+
 def named(paths: list[Path], host: str) -> dict[str, Path]:
-    """Policy files by the names of their arms: that of the file, with its folder where two are called alike."""
-    short = ["dprm" if path.stem == host else path.stem for path in paths]
-    names = [name if short.count(name) == 1 else f"{path.parent.name}/{path.stem}" for name, path in zip(short, paths)]
+    """Policy files by the names of their arms: `dprm`, and of several what their files are called behind it."""
+    if len(paths) == 1:
+        return {LEARNED: paths[0]}
+    stems = [path.stem.removeprefix(host).strip("-") for path in paths]
+    short = [f"{LEARNED} {stem}".strip() for stem in stems]
+    long = [f"{LEARNED} {path.parent.name}/{path.stem}" for path in paths]
+    names = [name if short.count(name) == 1 else other for name, other in zip(short, long)]
     if len(set(names)) < len(names):
         raise ValueError(f"two policies are called {next(n for n in names if names.count(n) > 1)!r}: rename one")
     return dict(zip(names, paths, strict=True))
@@ -238,7 +269,8 @@ def show(card: Card) -> None:
     for column in ("reward", "difference", "95 % of it", *map(escape, extra), "calls", "changed", "ms"):
         table.add_column(column, justify="right", no_wrap=True)
     for name, arm in card.arms.items():
-        table.add_row(escape(name), *_numbers(arm, extra), style=_style(arm))
+        bold = "bold " if arm.policy is not None and arm.ablates is None else ""
+        table.add_row(escape(name), *_numbers(arm, extra), style=(bold + _style(arm)).strip())
     console = terminal()
     seeds = f"seed {card.seeds[0]}" if len(card.seeds) == 1 else f"{len(card.seeds)} decode seeds from {card.seeds[0]}"
     about = f" ({card.variant})" if card.variant else ""

@@ -35,8 +35,6 @@ from dprm.cli.arguments import (
 )
 from dprm.cli.failure import clear_errors
 from dprm.cli.terminal import say, say_json
-from dprm.order.checks import check_number, check_one_of
-from dprm.order.rules import RULES
 
 
 def fit(
@@ -118,6 +116,8 @@ def fit(
     from dprm.fit.cost import Cost
     from dprm.host import weights as committed
     from dprm.host.variants import with_problems
+    from dprm.order.checks import check_one_of
+    from dprm.order.rules import RULES
 
     asked: dict[str, Any] = {"difficulty": difficulty, "width": width, "temperature": temperature}
     asked |= {"preference": preference, "reward": reward, "weights": weights, "prompts": prompts, "length": length}
@@ -226,6 +226,8 @@ def from_traffic(
 
 def _numbers(name: str, text: str, count: int | None = None) -> tuple[float, ...]:
     """Numbers with commas."""
+    from dprm.order.checks import check_number
+
     try:
         numbers = tuple(check_number(f"--{name}", float(part), 0) for part in text.split(","))
     except ValueError:

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from dprm.cli.audit import RESULTS
 from dprm.cli.failure import clear_errors
 from dprm.cli.terminal import say_json, terminal
 
@@ -23,11 +22,12 @@ def hosts(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON o
 
     from dprm.evaluate.cards import cards_in
     from dprm.evaluate.verdict import judge_cards
+    from dprm.host.weights import shipped
     from dprm.hosts import ENTRIES
 
     states = {name: entry.state for name, entry in ENTRIES.items()}
     with clear_errors("hosts"):
-        cards = cards_in(RESULTS)
+        cards = cards_in(shipped("results"))
         of_host = {name: {file: card for file, card in cards.items() if card.host == name} for name in ENTRIES}
         said = {name: judge_cards(own)[0].verdict if own else None for name, own in of_host.items()}
     if as_json:

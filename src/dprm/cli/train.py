@@ -44,6 +44,8 @@ def train(
     """
     import json
 
+    from dprm.cli.progress import lines
+    from dprm.data.underway import listening
     from dprm.host import weights
     from dprm.hosts import task_of
     from dprm.train import parallel
@@ -57,18 +59,19 @@ def train(
         device = parallel.begin_under_torchrun(device)
         fast = compiled or device.startswith("cuda")
         recipe = Recipe(rows=rows, steps=steps, minutes=minutes, rate=rate, seed=seed, compiled=fast, half=compiled)
-        scores = run(
-            task_of(host, prepared),
-            law,
-            recipe,
-            out=path,
-            work=work,
-            device=device,
-            width=width,
-            depth=depth,
-            problems=limit,
-            start=start,
-        )
+        with listening(lines()):
+            scores = run(
+                task_of(host, prepared),
+                law,
+                recipe,
+                out=path,
+                work=work,
+                device=device,
+                width=width,
+                depth=depth,
+                problems=limit,
+                start=start,
+            )
         shared = parallel.processes()
         parallel.end()
         if not shared.first:

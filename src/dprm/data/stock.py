@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable
 from itertools import count
+from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from dprm.data.draws import Draws
+from dprm.data.underway import tell
+from dprm.order.files import read_tensors, write_tensors
 
 Fields = tuple[Tensor, ...]
+_KIND = "dprm.prepared"
 
 
 def collected(draw: Callable[[int], Fields], size: int, what: str, key: Callable[[Fields], Tensor] | None) -> Fields:
@@ -28,6 +36,7 @@ def collected(draw: Callable[[int], Fields], size: int, what: str, key: Callable
         if key is not None:
             parts = [_without_repeats(_joined(parts), key)]
         total = sum(len(part[0]) for part in parts)
+        tell(f"problems, {what}", min(total, size), size)
         if total >= size:
             break
         if key is not None and total == before:
@@ -45,6 +54,28 @@ def _without_repeats(rows: Fields, key: Callable[[Fields], Tensor]) -> Fields:
     order = torch.arange(len(member), device=member.device)
     first = torch.full_like(unique, len(member)).scatter_reduce_(0, member, order, "amin").sort().values
     return tuple(field[first] for field in rows)
+
+
+def kept(path: Path, make: Callable[[], Tensor], **facts: Any) -> Tensor:
+    """A prepared tensor, made once and then read from its file; made anew where the file holds that of other facts.
+
+    Args:
+        facts: all that decides what is made; code as the modules that make it.
+    """
+    said = {name: _source(value) if isinstance(value, ModuleType) else value for name, value in facts.items()}
+    header = {"kind": _KIND, "facts": json.loads(json.dumps(said))}
+    if path.is_file():
+        tensors, found = read_tensors(path, _KIND)
+        if found["facts"] == header["facts"]:
+            return tensors["prepared"]
+    made = make()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_tensors(path, {"prepared": made}, header)
+    return made
+
+
+def _source(module: ModuleType) -> str:
+    return hashlib.sha256(Path(str(module.__file__)).read_bytes()).hexdigest()[:16]
 
 
 class Stock:

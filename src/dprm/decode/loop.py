@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dprm.data.underway import STEP, tell
 from dprm.decode.counts import CountRule, Fixed, resolve_count
 from dprm.decode.decoding import Decoding, StateOf
 from dprm.decode.guards import HoldBack
@@ -193,6 +194,7 @@ def advance(
             over, done = over[~over], 0
         step_of(model, order, decoding, batch, over if done else None, on_step)
         calls += 1
+        tell(STEP, calls)
     finished.append(batch)
     whole = _Batch.joined(finished) if len(finished) > 1 else batch
     if bool(whole.broken.any()):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dprm.data.underway import tell
 from dprm.decode.loop import Model
 from dprm.host.engine import Engine
 from dprm.host.host import Host, Problems
@@ -56,8 +57,14 @@ def decoded(
         underway[name] = _Underway(name, identity, file, len(problems))
     left = [(each, start) for each in underway.values() for start in range(each.done, len(problems), rows)]
     works = {name: _Answer(way, seed) for name, way in ways.items()}
-    pieces = ((works[each.name], problems[start : start + rows]) for each, start in left)
-    for (each, _), rollout in zip(left, _here(host, pieces) if on is None else on.each(host, pieces), strict=True):
+
+    def pieces() -> Iterator[tuple[_Answer, Problems]]:
+        for each, start in left:
+            if on is None:
+                tell(each.name, each.done, each.count)
+            yield works[each.name], problems[start : start + rows]
+
+    for (each, _), rollout in zip(left, _here(host, pieces()) if on is None else on.each(host, pieces()), strict=True):
         each.add(rollout)
         if on_batch is not None:
             on_batch(each.name, each.done)

@@ -122,6 +122,8 @@ class Training:
                     facts = {"loss": loss.item(), "norm": norm.item()}
                     self._write({"rate": recipe.rate_at(self.step - 1, self.steps), **facts})
                     progress.show(self.step, self.steps, **facts, minutes=watch.seconds() / 60)
+                else:
+                    progress.show(self.step, self.steps)
                 if self.evaluate is not None and shared.first and self._evaluation_due(watch):
                     began = time.monotonic()
                     self._scores = self.evaluate(self.average)

@@ -12,12 +12,13 @@ import torch
 from torch import Tensor
 
 from dprm.data.lines import read_lines
+from dprm.data.stock import Stock, kept
 from dprm.decode import Decoding
 from dprm.decode.loop import Model
 from dprm.host.difficulty import whole_range
 from dprm.host.host import Host, Problems
 from dprm.host.metrics import HELD_OUT, Metric
-from dprm.hosts.dmpo import canvas
+from dprm.hosts.dmpo import canvas, problems
 from dprm.hosts.dmpo.problems import LARGEST_NUMBER, LARGEST_TARGET, CountdownData, generate, key
 from dprm.hosts.dmpo.verifier import verify
 from dprm.order import Reading
@@ -126,8 +127,20 @@ def _problem(entry: dict[str, Any]) -> tuple[tuple[int, ...], int]:
     return tuple(sorted(numbers, reverse=True)), target
 
 
-def _data(seed: int, device: torch.device, work: Path) -> CountdownData:
-    return CountdownData({2: 100_000, 3: 1_000_000, 4: 4_000_000, 5: 4_000_000, 6: 3_000_000}, seed, device)
+_COUNTS = {2: 100_000, 3: 1_000_000, 4: 4_000_000, 5: 4_000_000, 6: 3_000_000}
+
+
+def _data(seed: int, device: torch.device, work: Path) -> Stock:
+    """Generated in minutes, then kept beside the training: a gigabyte."""
+    tokens = kept(
+        work / f"dmpo-data-{seed}.safetensors",
+        lambda: CountdownData(_COUNTS, seed, device).tokens.cpu(),
+        counts=list(_COUNTS.items()),
+        seed=seed,
+        problems=problems,
+        canvas=canvas,
+    )
+    return Stock(tokens.to(device), canvas.answer_positions(1)[0], canvas.MASK, seed, device)
 
 
 TASK = Task(

@@ -7,6 +7,7 @@ the wanted number of clues is left. Puzzle i of a seed depends on (seed, i) only
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from dprm.data.underway import tell
 from dprm.hosts.puma.board import Board
 from dprm.hosts.puma.solver import Grid, Solver
 from dprm.order.noise import mix
@@ -100,16 +102,25 @@ def generate(
     """
     make, indices = partial(puzzle, board, _checked_clues(board, clues), seed), range(first, first + count)
     if workers == 1:
-        made = [make(index) for index in indices]
+        made = _counted(map(make, indices), count)
     else:
         # Not a fork: where torch has started threads, a forked process can hang.
         try:
             with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-                made = list(pool.map(make, indices, chunksize=64))
+                made = _counted(pool.map(make, indices, chunksize=64), count)
         except BrokenProcessPool:
             # A script without `if __name__ == "__main__"` cannot start processes: each would run it from the beginning.
-            made = [make(index) for index in indices]
+            made = _counted(map(make, indices), count)
     return Puzzles(torch.tensor([grid for grid, _ in made]), torch.tensor([clue for _, clue in made]))
+
+
+def _counted(puzzles: Iterable[tuple[Grid, list[bool]]], count: int) -> list[tuple[Grid, list[bool]]]:
+    """All of them, told as they come."""
+    made = []
+    for puzzle in puzzles:
+        made.append(puzzle)
+        tell("puzzles", len(made), count)
+    return made
 
 
 def _checked_clues(board: Board, clues: tuple[int, int] | None) -> tuple[int, int]:
