@@ -1,7 +1,6 @@
 """The tables of costs, from the cards: `python -m benchmarks.table` (with `--check`: compare only).
 
-README.md has the rows of results/bench.json that have a limit, docs/speed.md has all of them, and those of
-results/bench-gpu.json once that card is there.
+docs/speed.md has the rows of results/bench.json, and those of results/bench-gpu.json once that card is there.
 """
 
 import json
@@ -33,15 +32,14 @@ def replaced(text: str, name: str, table: str) -> str:
 def written() -> dict[Path, str]:
     """The documents as they should be."""
     card = json.loads((ROOT / "results" / "bench.json").read_text())
-    readme, speed = ROOT / "README.md", ROOT / "docs" / "speed.md"
-    limited = [row for row in card["rows"] if row["limit"] is not None]
+    speed = ROOT / "docs" / "speed.md"
     page = replaced(speed.read_text(), "bench", rendered(card["rows"]))
     machine = ", ".join(f"{name} {value}" for name, value in card["machine"].items() if value is not None)
     page = replaced(page, "machine", f"Machine: {machine}.")
     device = ROOT / "results" / "bench-gpu.json"
     if device.exists():
         page = replaced(page, "bench-gpu", rendered(json.loads(device.read_text())["rows"]))
-    return {readme: replaced(readme.read_text(), "bench", rendered(limited)), speed: page}
+    return {speed: page}
 
 
 def main() -> int:

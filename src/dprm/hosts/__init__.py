@@ -22,7 +22,7 @@ from dprm.train.denoiser import Denoiser
 from dprm.train.task import Task
 from dprm.train.trainings import Trainings
 
-__all__ = ["ENTRIES", "Entry", "data_of", "load", "task_of", "trainings_of"]
+__all__ = ["ENTRIES", "Entry", "data_of", "difficulty_in_words", "load", "task_of", "trainings_of"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class Entry:
         module: where its TASK and its TRAININGS are; its `load`, where others have trained its model.
         weights: file of its small model; empty where others have trained it. command: what makes that file, or gets it.
         data: the module of its DATA, where it has data that is not generated.
+        counted: what the number of a difficulty counts, such as clues.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Entry:
     weights: str
     command: str
     data: str = ""
+    counted: str = ""
 
     @property
     def present(self) -> bool:
@@ -74,6 +76,7 @@ ENTRIES = {
             "dprm.hosts.dmpo.host",
             "dmpo.safetensors",
             "dprm train dmpo --law random --minutes 6 --device cuda --out weights/dmpo.safetensors",
+            counted="numbers",
         ),
         Entry(
             "prism",
@@ -90,6 +93,7 @@ ENTRIES = {
             "dprm.hosts.puma.host",
             "puma.safetensors",
             "dprm train puma --law random --steps 3000 --rows 256 --device cuda --out weights/puma.safetensors",
+            counted="clues",
         ),
         Entry(
             "puma_words",
@@ -99,6 +103,7 @@ ENTRIES = {
             "puma_words.safetensors",
             "dprm train puma_words --law confidence --steps 3000 --rows 512 --device cuda"
             " --out weights/puma_words.safetensors",
+            counted="reasoning steps",
         ),
         Entry(
             "antiberty",
@@ -150,6 +155,12 @@ ENTRIES = {
         ),
     )
 }
+
+
+def difficulty_in_words(host: str, variant: str) -> str:
+    """Such as `22-25 clues`; the variant itself where it is a name."""
+    counted = ENTRIES[host].counted if host in ENTRIES else ""
+    return f"{variant} {counted}" if counted and variant[:1].isdigit() else variant
 
 
 def load(

@@ -1,8 +1,8 @@
 """A colour for each order: not twice in a run that can do without, and from run to run the same where that can be.
 
 Orders that meet in a run are neighbours. An order takes, for the whole page, a colour that none of its neighbours has;
-where there is none it takes one that is free in its run, and keeps its colour elsewhere. References are neutral. The
-style sheet says what a colour is by day and by night.
+where there is none it takes one that is free in its run, and keeps its colour elsewhere. References are neutral; the
+learned order has a colour of its own on every page. The style sheet says what a colour is by day and by night.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from collections.abc import Iterable
 
 from dprm.evaluate.card import Card
 from dprm.evaluate.study import Study
+from dprm.evaluate.verdict import judge, policies
 from dprm.report.runs import Run
 
 COUNT = 10
+LEARNED = "var(--learned)"
 # The neutral colour is 0.
 _SHADES = range(1, COUNT)
 
@@ -25,12 +27,31 @@ def order_colours(runs: Iterable[Run]) -> list[dict[str, str]]:
     references = {content.reference for content in contents if isinstance(content, Card)}
     names_of = [_names(content) for content in contents]
     neutral_of = [_neutral(content, names, references) for content, names in zip(contents, names_of)]
-    coloured_of = [[name for name in names if name not in neutral] for names, neutral in zip(names_of, neutral_of)]
+    learned_of = [learned(content, names) for content, names in zip(contents, names_of)]
+    coloured_of = [
+        [name for name in names if name not in neutral and name != own]
+        for names, neutral, own in zip(names_of, neutral_of, learned_of)
+    ]
     usual = _usual(coloured_of)
     shades_of = [
         {**dict.fromkeys(neutral, 0), **_shades(coloured, usual)} for neutral, coloured in zip(neutral_of, coloured_of)
     ]
-    return [{name: f"var(--order-{shade})" for name, shade in shades.items()} for shades in shades_of]
+    return [
+        {**{name: f"var(--order-{shade})" for name, shade in shades.items()}, **({own: LEARNED} if own else {})}
+        for shades, own in zip(shades_of, learned_of)
+    ]
+
+
+def learned(content: object, names: list[str]) -> str | None:
+    """The learned order of a run: of a comparison that of the verdict, of a study the training of that name."""
+    if isinstance(content, Card):
+        own = policies(content)
+        return (
+            judge(content).arm
+            if len(own) > 1 and "dprm" not in own
+            else next(iter(["dprm"] if "dprm" in own else own), None)
+        )
+    return next((name for name in names if name.startswith("dprm")), None)
 
 
 def _names(content: object) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import altair
@@ -9,6 +10,7 @@ import altair
 from dprm.evaluate.card import Arm, Card, Estimate
 from dprm.evaluate.verdict import EQUAL_CALLS
 from dprm.report.charts import INK, LONGEST, PLOT, WIDTH, colour, data, figure, text_width
+from dprm.report.colours import LEARNED
 from dprm.report.numbers import NOTHING, number, with_interval
 from dprm.report.parts import Figure, Section, Table
 
@@ -41,7 +43,7 @@ def intervals(
     """Points with bars, one line an order; `zero` draws the line of no difference."""
     names = [point["order"] for point in points]
     base = altair.Chart(data(points)).encode(
-        y=altair.Y("order:N", sort=None, title=None, axis=altair.Axis(ticks=False, domain=False, labelColor=INK)),
+        y=altair.Y("order:N", sort=None, title=None, axis=_names(names, colours)),
         color=colour("order", colours, names),
     )
     scale = altair.Scale(zero=zero, nice=True, padding=8)
@@ -57,6 +59,15 @@ def intervals(
     padding = {"left": 10 + beside // 8, "top": 2, "right": 2, "bottom": 2}
     width = WIDTH + 70 - max(190, beside)
     return figure(layers.properties(width=width, height=altair.Step(30), padding=padding), caption)
+
+
+def _names(names: list[str], colours: dict[str, str]) -> altair.Axis:
+    """The names of orders; that of the learned one is bold."""
+    bold = [name for name in names if colours[name] == LEARNED]
+    weight: Any = "normal"
+    if bold:
+        weight = {"condition": {"test": f"datum.value === {json.dumps(bold[0])}", "value": "bold"}, "value": "normal"}
+    return altair.Axis(ticks=False, domain=False, labelColor=INK, labelFontWeight=weight)
 
 
 def _costs(card: Card, colours: dict[str, str]) -> Figure:

@@ -11,33 +11,50 @@ from typing import Any
 from dprm.evaluate.card import Arm, Card
 from dprm.evaluate.cards import cards_in, studies_in
 from dprm.evaluate.study import Study
-from dprm.evaluate.verdict import Verdict, judge_cards
+from dprm.hosts import ENTRIES
 from dprm.report.fits import fitted_arms, price_of
+from dprm.report.front import Line, budget, compares_fits, lines_of, one_a_host, picture
+from dprm.report.names import with_learned_names
 from dprm.report.numbers import NOTHING, number, with_interval
 
 # Files with tables, and the way from there to the folder of cards. A table stands between <!-- NAME --> and
 # <!-- /NAME -->.
 DOCUMENTS = {"README.md": "results", "docs/results.md": "../results", "docs/verdict.md": "../results"}
+# All learned orders in one picture.
+PICTURE = "docs/pictures/hosts.svg"
 CALIBRATION = "verdict-calibration.json"
 _GAIN = ("difference in reward", "relative")
 
 
 def headline(cards: dict[str, Card], folder: str) -> str:
-    """One line a card with a learned order: the host's own order beside it, and the verdict that `dprm audit` gives."""
-    hosts = dict.fromkeys(card.host for card in cards.values())
-    verdicts: dict[str, Verdict] = {}
-    for host in hosts:
-        verdicts |= judge_cards({name: card for name, card in cards.items() if card.host == host})[1]
+    """One line a host: its order beside the learned one, and the verdict that `dprm audit` gives."""
     rows = []
-    for name, card in cards.items():
-        arm = verdicts[name].arm
-        if arm is not None and not _compares_fits(card):
-            learned, own = card.arms[arm], card.arms[card.reference]
-            calls = (
-                f"{own.nfe:.0f}" if f"{own.nfe:.0f}" == f"{learned.nfe:.0f}" else f"{own.nfe:.0f} → {learned.nfe:.0f}"
-            )
-            gain = f"{_solved(own)} → {_solved(learned)}", _gain(card, learned)[0]
-            rows.append((*_compared(name, card, folder), *gain, calls, verdicts[name].verdict))
+    for host, line in one_a_host(cards).items():
+        about = ENTRIES[host].domain if host in ENTRIES else ""
+        shown = (f"`{host}`", about, NOTHING, "no card yet", "", "") if line is None else _shown(line, about, folder)
+        rows.append(shown)
+    return _markdown(("host", "what it is", "reward, host's own → `dprm`", _GAIN[0], "calls", "verdict"), rows)
+
+
+def _shown(line: Line, about: str, folder: str) -> tuple[str, ...]:
+    host, rewards = line.card.host, f"{line.own.mean:.3f} → {line.learned.mean:.3f}"
+    about = ", ".join(part for part in (about, line.setting) if part)
+    gain = _gain(line.card, line.learned)[0]
+    return f"[`{host}`]({folder}/{line.file})", about, rewards, gain, line.calls, line.verdict
+
+
+def verdict_table(cards: dict[str, Card], folder: str) -> str:
+    """One line a card with a learned order: the host's own order beside it, and the verdict."""
+    rows = [
+        (
+            *_compared(line.file, line.card, folder),
+            f"{_solved(line.own)} → {_solved(line.learned)}",
+            _gain(line.card, line.learned)[0],
+            line.calls,
+            line.verdict,
+        )
+        for line in lines_of(cards)
+    ]
     columns = ("host", "positions a step", "problems", "host's own order → learned", _GAIN[0], "calls", "verdict")
     return _markdown(columns, rows)
 
@@ -51,7 +68,7 @@ def table(cards: dict[str, Card], folder: str) -> str:
     rows = [
         (*_compared(name, card, folder), order, _solved(arm), *_gain(card, arm), f"{arm.nfe:.0f}")
         for name, card in cards.items()
-        if not _compares_fits(card)
+        if not compares_fits(card)
         for order, arm in card.arms.items()
     ]
     return _markdown(columns, rows)
@@ -94,7 +111,7 @@ def fit_table(cards: dict[str, Card], folder: str) -> str:
     rows = [
         (*_compared(name, card, folder), *_fit(arm), _solved(arm), *_gain(card, arm))
         for name, card in cards.items()
-        if _compares_fits(card)
+        if compares_fits(card)
         for arm in sorted(fitted_arms(card).values(), key=lambda arm: (arm.fit["estimator"], price_of(arm)))
     ]
     return _markdown(columns, rows)
@@ -133,17 +150,17 @@ def _markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in (columns, ["---"] * len(columns), *rows))
 
 
-def _compares_fits(card: Card) -> bool:
-    return 1 < len(fitted_arms(card)) == len(card.arms) - 1
-
-
 def _link(folder: str, name: str, host: str, variant: str) -> str:
     return f"[{host}{f', {variant}' if variant else ''}]({folder}/{name})"
 
 
 def _compared(name: str, card: Card, folder: str) -> tuple[str, str, str]:
     """Host, positions a step, problems."""
-    return _link(folder, name, card.host, card.variant), card.budget, f"{card.count:,} {card.split}"
+    return (
+        _link(folder, name, card.host, card.variant),
+        card.budget if card.budget.isdecimal() else budget(card),
+        f"{card.count:,} {card.split}",
+    )
 
 
 def _fit(arm: Arm) -> tuple[str, str, str]:
@@ -167,13 +184,19 @@ def _gain(card: Card, arm: Arm) -> tuple[str, str]:
 
 def main(root: Path, check: bool) -> int:
     """Write the tables into the documents, or say whether they are already there."""
-    cards, studies = cards_in(root / "results"), studies_in(root / "results")
+    studies = studies_in(root / "results")
+    cards = {name: with_learned_names(card) for name, card in cards_in(root / "results").items()}
     calibration = root / "results" / CALIBRATION
     worlds = json.loads(calibration.read_text()) if calibration.is_file() else {"worlds": []}
     of_host = {
         card.host: {name: each for name, each in cards.items() if each.host == card.host} for card in cards.values()
     }
     stale = []
+    drawn, wanted = root / PICTURE, picture(cards)
+    if drawn.parent.is_dir() and not (drawn.is_file() and drawn.read_text() == wanted):
+        stale.append(PICTURE)
+        if not check:
+            drawn.write_text(wanted)
     for document, folder in {**DOCUMENTS, **{f"docs/{host}.md": "../results" for host in of_host}}.items():
         path = root / document
         if not path.is_file():
@@ -181,6 +204,7 @@ def main(root: Path, check: bool) -> int:
         text = wanted = path.read_text()
         for name, content in {
             "headline": headline(cards, folder),
+            "verdicts": verdict_table(cards, folder),
             "results": table(cards, folder),
             "fits": fit_table(cards, folder),
             "studies": study_table(studies, folder),

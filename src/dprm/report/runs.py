@@ -15,6 +15,7 @@ from dprm.evaluate.outcomes import SUFFIX
 from dprm.evaluate.study import Study
 from dprm.order import Policy
 from dprm.order.files import read_whole
+from dprm.report.names import with_learned_names
 from dprm.report.visible import all_visible, visible
 
 
@@ -76,7 +77,7 @@ def _card(path: Path) -> Card | Study:
     if kind != card.KIND:
         raise OtherFile(f"{path} is neither a comparison (`dprm compare --out`) nor a study (`dprm study --out`)")
     comparison: Card = all_visible(Card.load(path))
-    return comparison
+    return with_learned_names(comparison)
 
 
 def _learned(path: Path) -> Learned:
