@@ -75,6 +75,7 @@ def test_both_estimators_agree_in_expectation():
 
 def test_the_table_names_every_k_and_their_mean():
     table = pass_table(rows("0010", "1111"), (1, 2, 4))
+    assert table["first"].pop("intervals") == {"1": [0.0, 1.0], "2": [0.0, 1.0], "4": [1.0, 1.0]}
     assert table["first"] == {"1": 0.5, "2": 0.5, "4": 1.0, "mean": pytest.approx(2 / 3)}
     assert table["unbiased"]["1"] == pytest.approx(0.625)
 

@@ -69,11 +69,11 @@ def hidden(shown):
 def test_every_chart_is_drawn(opened, plain):
     shown = opened(plain)
     boxes = [chart.bounding_box() for chart in shown.query_selector_all("figure svg")]
-    assert len(boxes) == 4
+    assert len(boxes) == 3
     assert all(box["width"] > 100 and box["height"] > 50 for box in boxes)
     points = shown.locator("figure svg .mark-symbol path")
     colours = {points.nth(index).evaluate("mark => getComputedStyle(mark).fill") for index in range(points.count())}
-    assert {"rgb(89, 97, 110)", "rgb(194, 69, 45)"} <= colours
+    assert {"rgb(89, 97, 110)", "rgb(11, 85, 99)"} <= colours
 
 
 def test_the_slider_moves_both_canvases(opened, plain):

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from dprm.evaluate.study import Study
-from dprm.report.colours import COUNT, order_colours
+from dprm.report.colours import COUNT, LEARNED, order_colours
 from dprm.report.runs import Run
 
 NEUTRAL = "var(--order-0)"
@@ -74,3 +74,11 @@ def test_the_reference_of_a_comparison_is_neutral_in_a_study_as_well(card):
     assert studied["confidence"] == compared["confidence"] == NEUTRAL
     assert studied["random"] == compared["random"]
     assert len(set(studied.values())) == 4
+
+
+def test_the_learned_order_has_one_colour_on_every_page(card, learned_card):
+    other = dataclasses.replace(learned_card, arms={**learned_card.arms, "another": card.arms["random"]})
+    for run in (learned_card, other):
+        found = order_colours([Run("run", run), Run("card", card)])[0]
+        assert found["dprm"] == LEARNED
+        assert list(found.values()).count(LEARNED) == 1

@@ -7,6 +7,7 @@ import pytest
 
 from dprm.evaluate.card import Estimate
 from dprm.host.metrics import HELD_OUT, SET, Metric
+from dprm.report.colours import LEARNED
 from dprm.report.comparison import comparison, intervals
 
 
@@ -18,25 +19,42 @@ def row_of(section, order, table=0):
     return next(dict(zip(section.tables[table].columns, row)) for row in section.tables[table].rows if row[0] == order)
 
 
-def means_drawn(*points):
+def means_drawn(*points, interval=" with its 95 % interval"):
     """The figure of means of these points: order, estimate, low and high."""
     rows = [dict(zip(("order", "estimate", "low", "high"), point)) for point in points]
-    caption = "Mean reward with its 95 % interval, 24 problems."
+    caption = f"Mean reward{interval}, 24 problems."
     return intervals(rows, {point[0]: "red" for point in points}, "mean reward", caption)
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.0, 0.4), (-0.4, 0.0)])
 def test_an_interval_that_ends_at_0_is_drawn_to_its_end(card, low, high):
-    arm = dataclasses.replace(card.arms["random"], mean=0.1, low=low, high=high)
+    arm = dataclasses.replace(card.arms["random"], mean=0.1, low=low, high=high, metrics={})
     figure = shown(dataclasses.replace(card, arms={"confidence": arm})).figures[0]
     assert figure == means_drawn(("confidence", 0.1, low, high))
     assert figure != means_drawn(("confidence", 0.1, 0.1, 0.1))
 
 
 def test_an_order_without_an_interval_is_a_point(card):
-    arm = dataclasses.replace(card.arms["random"], mean=0.1, low=None, high=None)
+    arm = dataclasses.replace(card.arms["random"], mean=0.1, low=None, high=None, metrics={})
     figure = shown(dataclasses.replace(card, arms={"confidence": arm})).figures[0]
-    assert figure == means_drawn(("confidence", 0.1, 0.1, 0.1))
+    assert figure == means_drawn(("confidence", 0.1, 0.1, 0.1), interval="")
+
+
+def test_what_is_solved_is_drawn_where_answers_are_solved_or_not(card):
+    figures = shown(card).figures
+    assert figures[0].caption == "Share solved with its 95 % interval, 24 problems."
+    assert figures[1].caption.startswith("Share solved, difference to confidence")
+    assert "Mean reward" in shown(dataclasses.replace(card, arms=_unsolved(card))).figures[0].caption
+
+
+def _unsolved(card):
+    return {name: dataclasses.replace(arm, metrics={}) for name, arm in card.arms.items()}
+
+
+def test_the_learned_order_is_bold(learned_card):
+    drawn = comparison(learned_card, {**dict.fromkeys(learned_card.arms, "red"), "dprm": LEARNED}).figures[0].svg
+    assert drawn.count('font-weight="bold"') == 1
+    assert "bold" not in shown(learned_card).figures[0].svg
 
 
 def test_every_metric_is_in_the_table_with_its_role_its_interval_and_its_difference(card):

@@ -83,7 +83,15 @@ def test_a_card_says_the_same_in_the_new_words(folder):
 
 def test_both_are_shown_on_a_page(folder):
     html = page([read_run(folder / name) for name in ("card.json", "study.json")])
-    for text in ("dmpo, 5", "5,000 of test", "0.375", "+0.100 [+0.050, +0.150]", "80,000", "puma_words, 4", "0.664"):
+    for text in (
+        "5 numbers",
+        "5,000 of test",
+        "0.375",
+        "+0.100 [+0.050, +0.150]",
+        "80,000",
+        "4 reasoning steps",
+        "0.664",
+    ):
         assert f"<bdi>{text}</bdi>" in html, text
 
 

@@ -3,12 +3,21 @@
 import dataclasses
 import re
 
+import torch
+
 import dprm
 from dprm.evaluate.arms import arms_of
 from dprm.evaluate.compare import compare
+from dprm.evaluate.study import Study
 from dprm.hosts import ENTRIES, difficulty_in_words
+from dprm.order.features import LEFT
+from dprm.order.features import names as features
+from dprm.order.head import Head
 from dprm.report.across import across
 from dprm.report.front import budget, lines_of, one_a_host, picture
+from dprm.report.names import with_learned_names
+from dprm.report.trainings import conclusion
+from dprm.report.words import in_words
 from tests.draws import taught
 
 
@@ -67,3 +76,44 @@ def test_the_page_across_hosts_has_every_table_and_names_hosts_without_a_card(ho
         "toy, hard, 1 position a step",
     ]
     assert re.fullmatch(r"1\.00 ×", by_title["Cost of a decoding"].rows[0][1])
+
+
+def test_a_learned_order_of_another_name_is_called_dprm(host):
+    card = cards(host)["few.json"]
+    old = dataclasses.replace(
+        card,
+        arms={name.replace("dprm", "toy-5"): arm for name, arm in card.arms.items()},
+        partings={name.replace("dprm", "toy-5"): parting for name, parting in card.partings.items()},
+        replays=None,
+    )
+    for arm in old.arms.values():
+        arm.ablates = None if arm.ablates is None else "toy-5"
+    named = with_learned_names(old)
+    assert named.arms.keys() == card.arms.keys()
+    assert {arm.ablates for arm in named.arms.values()} == {None, "dprm"}
+    assert named.partings.keys() == card.partings.keys()
+    several = {**old.arms, "peer": old.arms["toy-5"], "toy-6": old.arms["toy-5"]}
+    assert {"dprm 5", "dprm 6", "peer"} <= with_learned_names(dataclasses.replace(old, arms=several)).arms.keys()
+
+
+def test_policies_are_said_in_words():
+    assert "Nothing" in in_words(dprm.Order().policy())
+    names = features(1, 4)
+    weight = torch.zeros(len(names))
+    weight[names.index(LEFT)] = -1.0
+    weight[[name.startswith("host's choice +") for name in names]] = -0.5
+    told = in_words(dprm.Order(signal="odds", head=Head(weight, support=9), ready=1).policy())
+    assert told.startswith("It reveals: not together what stands side by side (67% of all weight); from left to right")
+    assert "correlation" in in_words(taught(dprm.Order(phases=2, bins=4, ready=1), 1).policy())
+
+
+def test_a_study_begins_with_what_it_found():
+    entry = {"treated": "dprm", "control": "random", "over": "training", "part": "all", "width": 1, "order": "entropy"}
+    found = {"estimate": 0.1, "low": 0.05, "high": 0.15}
+    study = Study(
+        "toy", "test", {}, 40, 0, 5000, {"random": {}, "dprm": {}}, [], [{**entry, **found}], "dprm study toy"
+    )
+    assert "+0.100 [+0.050, +0.150], better than random" in conclusion(study)
+    turned = dataclasses.replace(study, differences=[{**entry, **found, "treated": "random", "control": "dprm"}])
+    assert "-0.100 [-0.150, -0.050], worse than random" in conclusion(turned)
+    assert conclusion(dataclasses.replace(study, arms={"random": {}})) == ""

@@ -71,7 +71,7 @@ def test_what_was_decoded_and_rewarded_is_said(card):
     decoding = {"count": "Threshold(tau=0.9)", "signal": "margin", "temperature": "0.7"}
     changed = {"variant": "hard", "decoding": decoding, "groups": 6, "seeds": [3, 4], "device": "abacus"}
     html = page([Run("run", dataclasses.replace(card, **changed, preference=Preference({"reward": 1.0})))])
-    for text in ("toy, hard", "24 of test in 6 groups", "Threshold(tau=0.9)", "0.7", "3, 4", "reward=1", "abacus"):
+    for text in ("hard", "24 of test in 6 groups", "Threshold(tau=0.9)", "0.7", "3, 4", "reward=1", "abacus"):
         assert f"<bdi>{text}</bdi>" in html, text
 
 
@@ -190,7 +190,7 @@ def test_what_is_said_of_a_policy_file_is_its_header_without_its_checksum(tmp_pa
     html = page([read_run(tmp_path / "table.dprm")])
     assert dprm.Policy.load(tmp_path / "table.dprm").digest in html
     assert "checksum" not in html
-    for text in ("toy, hard", "onpolicy", "8 × 16 × 1"):
+    for text in ("hard", "onpolicy", "8 × 16 × 1"):
         assert f"<bdi>{text}</bdi>" in html
 
 

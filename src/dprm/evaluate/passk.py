@@ -12,9 +12,12 @@ Shapes: N problems, n samples.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
+
+from dprm.evaluate.bootstrap import resampled_means
 
 KS = (1, 2, 4, 8, 16, 32)
 ESTIMATORS = ("first", "unbiased")
@@ -50,10 +53,13 @@ def mean_pass(success: Tensor, ks: Sequence[int] = KS, estimator: str = "unbiase
     return pass_at_k(success, ks, estimator).mean(1)
 
 
-def pass_table(success: Tensor, ks: Sequence[int] = KS) -> dict[str, dict[str, float]]:
-    """Mean over problems of pass@K for every K, and their mean, under both estimators: plain numbers for a report."""
-    table = {}
+def pass_table(success: Tensor, ks: Sequence[int] = KS, resamples: int = 2000) -> dict[str, dict[str, Any]]:
+    """Mean over problems of pass@K for every K with its 95 % interval, and their mean, under both estimators."""
+    table: dict[str, dict[str, Any]] = {}
     for estimator in ESTIMATORS:
-        columns = pass_at_k(success, ks, estimator).mean(0)
+        each = pass_at_k(success, ks, estimator)
+        columns, resampled = each.mean(0), resampled_means(each, resamples)
+        ends = torch.quantile(resampled, torch.tensor([0.025, 0.975], dtype=torch.float64), dim=0)
         table[estimator] = {str(k): value for k, value in zip(ks, columns.tolist())} | {"mean": columns.mean().item()}
+        table[estimator]["intervals"] = {str(k): pair for k, pair in zip(ks, ends.T.tolist())}
     return table

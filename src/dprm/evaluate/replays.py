@@ -59,11 +59,13 @@ class Replays:
     Attributes:
         shown: the text of each token. columns: the width of the host's canvas where it has two dimensions.
         problems: one dictionary a problem, from orders to recordings; the reference comes first.
+        end: the token after the end of a text, where the host has one.
     """
 
     shown: dict[str, str]
     columns: int | None
     problems: list[dict[str, Recording]]
+    end: str | None = None
 
     @classmethod
     def read(cls, data: dict[str, Any]) -> Replays:
@@ -75,7 +77,7 @@ class Replays:
             for order, run in problem.items():
                 if not run.whole(data["shown"].keys()):
                     raise ValueError(f"replay {number} of {order!r} does not say token, step and confidence everywhere")
-        return cls(data["shown"], data["columns"], problems)
+        return cls(data["shown"], data["columns"], problems, data.get("end"))
 
 
 @dataclass
@@ -108,7 +110,8 @@ def replays(host: Host, rollouts: Mapping[str, Rollout], reference: str) -> Repl
         problems.append(problem)
         tokens |= {token for name in names for token in rollouts[name].tokens[row].tolist()}
     shown = {str(token): host.show(token) for token in sorted(tokens)}
-    return Replays(shown, host.columns, problems) if problems else None
+    end = None if not host.audit or host.audit.get("eot") is None else str(host.audit["eot"])
+    return Replays(shown, host.columns, problems, end) if problems else None
 
 
 def telling(

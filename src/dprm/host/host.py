@@ -172,6 +172,11 @@ class Host(ABC):
         """The first few answers as people of the field read them, for a card."""
         return []
 
+    @classmethod
+    def question(cls, given: Sequence[int | None]) -> str:
+        """What a problem asks, in words, from its given tokens, None where nothing is given; empty: it shows itself."""
+        return ""
+
     def write(self, path: Path, problems: Problems, rollout: Rollout) -> list[str]:
         """Write answers as people of the field open them; returns a summary, a line each."""
         raise ValueError(f"host {self.name} writes no files")

@@ -22,7 +22,7 @@ from dprm.train.denoiser import Denoiser
 from dprm.train.task import Task
 from dprm.train.trainings import Trainings
 
-__all__ = ["ENTRIES", "Entry", "data_of", "difficulty_in_words", "load", "task_of", "trainings_of"]
+__all__ = ["ENTRIES", "Entry", "class_of", "data_of", "difficulty_in_words", "load", "task_of", "trainings_of"]
 
 
 @dataclass(frozen=True)
@@ -235,6 +235,18 @@ def picture_of(name: str) -> Callable[[Sequence[str]], str] | None:
     except (ValueError, ImportError):
         return None
     return drawn
+
+
+def class_of(name: str) -> type[Host] | None:
+    """The class of one of our hosts, without a model; None for other names, or where its library is not installed."""
+    if name not in ENTRIES:
+        return None
+    try:
+        module = importlib.import_module(ENTRIES[name].module)
+    except ImportError:
+        return None
+    classes = (value for value in vars(module).values() if isinstance(value, type) and issubclass(value, Host))
+    return next((found for found in classes if found.__dict__.get("name") == name), None)
 
 
 def data_of(name: str) -> DataSets:

@@ -21,7 +21,7 @@ from dprm.report.numbers import NOTHING, number, with_interval
 from dprm.report.parts import Figure, Section, Table
 
 # Of a radar, in pixels: its radius, and the room around it.
-_RADIUS, _ROOM = 92, 62
+_RADIUS, _ROOM = 92, 100
 # Host's own dashed; preferences in these.
 _STROKES = ("var(--learned)", "var(--order-2)", "var(--order-4)", "var(--order-3)", "var(--order-5)", "var(--order-6)")
 
@@ -45,7 +45,7 @@ def _name(line: Line) -> str:
 
 
 def _table(title: str, columns: list[str], rows: list[list[str]]) -> Table:
-    return Table(title, columns, rows, folded=False)
+    return Table(title, columns, rows, folded=False, words=True)
 
 
 def configuration(lines: list[Line]) -> Table:
@@ -176,7 +176,8 @@ def theory(lines: list[Line]) -> Table:
     ready = [line for line in lines if line.learned.ready >= 0.5]
     controls = {_name(line): gap for line in lines if (gap := _shuffled(line)) is not None}
     beaten = [name for name, (low, _) in controls.items() if low > 0]
-    gains = [line for line in lines if (line.learned.delta_low or 0.0) > 0]
+    equal = [line for line in lines if line.learned.nfe <= EQUAL_CALLS * line.own.nfe]
+    gains = [line for line in equal if (line.learned.delta_low or 0.0) > 0]
     changing = [line for line in lines if line.learned.differs]
     rows = [
         ["tracking: stored values approach the population's", "decisions in ready cells",
@@ -186,7 +187,7 @@ def theory(lines: list[Line]) -> Table:
         ["changed decisions reach the output", "final outputs differ at equal calls",
          f"{len(changing)} of {sum(line.learned.differs is not None for line in lines)} that were compared"],
         ["reward-tilted order earns more at equal calls", "interval of the difference above 0",
-         f"{len(gains)} of {len(lines)} ({_listed(gains)})"],
+         f"{len(gains)} of {len(equal)} ({_listed(gains)})"],
     ]  # fmt: skip
     return _table("Theory to evidence", list(_CLAIMS), rows)
 
@@ -239,24 +240,26 @@ def _radar(card: Card, axes: list[str], learned: list[str]) -> Figure:
 
     about = ", ".join(part for part in (card.host, card.variant) if part)
     caption = f"{about}: benefits under every preference, {card.count:,} problems."
-    wide, tall = 2 * middle + 150, 2 * middle
+    wide, tall = 2 * middle, 2 * middle - 40 + 18 * len(means)
     parts = [
         f'<svg role="img" aria-label="{escape(caption)}" viewBox="0 0 {wide} {tall}" width="{wide}" height="{tall}">'
     ]
     for axis, name in enumerate(axes):
-        end, label = point(axis, _RADIUS), point(axis, _RADIUS + 14)
+        end, label = point(axis, _RADIUS), point(axis, _RADIUS + 26 if turns[axis] < 0 else _RADIUS + 14)
         parts.append(f'<path d="M{middle},{middle} L{end}" stroke="var(--line)"/>')
         x, y = label.split(",")
         anchor = "middle" if abs(float(x) - middle) < 5 else "start" if float(x) > middle else "end"
-        span = f"{escape(name)} {low[axis]:.3f} to {high[axis]:.3f}"
-        parts.append(f'<text x="{x}" y="{y}" font-size="11" fill="var(--soft)" text-anchor="{anchor}">{span}</text>')
+        style = f'font-size="11" fill="var(--soft)" text-anchor="{anchor}"'
+        ends = f"{low[axis]:.3f} to {high[axis]:.3f}"
+        text = f'{escape(name)}<tspan x="{x}" dy="13">{ends}</tspan>'
+        parts.append(f'<text x="{x}" y="{y}" {style}>{text}</text>')
     for row, (name, values) in enumerate(means.items()):
         own = name == card.reference
         stroke = "var(--order-0)" if own else _STROKES[row - 1]
         dash = ' stroke-dasharray="6 4"' if own else ""
         style = f'fill="none" stroke="{stroke}" stroke-width="2.2"{dash}'
         parts.append(f'<polygon points="{ring(values)}" {style}/>')
-        top = 16 + 18 * row
-        parts.append(f'<path d="M{wide - 140},{top} h22" {style}/>')
-        parts.append(f'<text x="{wide - 112}" y="{top + 4}" font-size="12" fill="var(--ink)">{escape(name)}</text>')
+        top = 2 * middle - 40 + 18 * row
+        parts.append(f'<path d="M60,{top} h22" {style}/>')
+        parts.append(f'<text x="90" y="{top + 4}" font-size="12" fill="var(--ink)">{escape(name)}</text>')
     return Figure(Markup("".join([*parts, "</svg>"])), caption)

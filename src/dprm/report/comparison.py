@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import altair
+from altair.utils.schemapi import Undefined
 
 from dprm.evaluate.card import Arm, Card, Estimate
 from dprm.evaluate.verdict import EQUAL_CALLS
@@ -17,14 +19,16 @@ from dprm.report.parts import Figure, Section, Table
 
 def comparison(card: Card, colours: dict[str, str]) -> Section:
     """Means, differences and the whole tables."""
-    means = [_point(name, arm.mean, arm.low, arm.high) for name, arm in card.arms.items()]
-    deltas = [_point(name, arm.delta or 0.0, arm.delta_low, arm.delta_high) for name, arm in card.arms.items()]
-    figures = [
-        intervals(means, colours, "mean reward", f"Mean reward with its 95 % interval, {card.count:,} problems.")
-    ]
+    what, drawn = _what_counts(card)
+    means = [_point(name, each.mean, each.low, each.high) for name, each in drawn.items()]
+    caption = f"{what[0].upper()}{what[1:]}{_with_interval(drawn)}, {card.count:,} problems."
+    figures = [intervals(means, colours, what, caption)]
+    differing = drawn if any(each.delta is not None for each in drawn.values()) else card.arms
+    deltas = [_point(name, each.delta or 0.0, each.delta_low, each.delta_high) for name, each in differing.items()]
     if len(deltas) > 1:
-        caption = f"Difference to {card.reference}, with its 95 % interval: clear of the line where it is settled."
-        figures.append(intervals(deltas, colours, f"difference to {card.reference}", caption, zero=True))
+        title = f"{what if differing is drawn else 'mean reward'}, difference to {card.reference}"
+        caption = f"{title[0].upper()}{title[1:]}, with its 95 % interval: clear of the line where it is settled."
+        figures.append(intervals(deltas, colours, title, caption, zero=True))
     calls = [arm.nfe for arm in card.arms.values()]
     if max(calls) > EQUAL_CALLS * min(calls):
         figures.append(_costs(card, colours))
@@ -37,16 +41,31 @@ def comparison(card: Card, colours: dict[str, str]) -> Section:
     )
 
 
+def _what_counts(card: Card) -> tuple[str, Mapping[str, Estimate]]:
+    """The share solved where answers are solved or not, else the mean reward; by order."""
+    solved = {name: arm.metrics["solved"] for name, arm in card.arms.items() if "solved" in arm.metrics}
+    return ("share solved", solved) if len(solved) == len(card.arms) else ("mean reward", card.arms)
+
+
+def _with_interval(drawn: Mapping[str, Estimate]) -> str:
+    return " with its 95 % interval" if any(each.low is not None for each in drawn.values()) else ""
+
+
 def intervals(
-    points: list[dict[str, Any]], colours: dict[str, str], title: str, caption: str, zero: bool = False
+    points: list[dict[str, Any]],
+    colours: dict[str, str],
+    title: str,
+    caption: str,
+    zero: bool = False,
+    domain: tuple[float, float] | None = None,
 ) -> Figure:
-    """Points with bars, one line an order; `zero` draws the line of no difference."""
+    """Points with bars, one line an order; `zero` draws the line of no difference; `domain`: the scale, if shared."""
     names = [point["order"] for point in points]
     base = altair.Chart(data(points)).encode(
         y=altair.Y("order:N", sort=None, title=None, axis=_names(names, colours)),
         color=colour("order", colours, names),
     )
-    scale = altair.Scale(zero=zero, nice=True, padding=8)
+    scale = altair.Scale(zero=zero, nice=True, padding=8, domain=list(domain) if domain else Undefined)
     bars = base.mark_rule(strokeWidth=2.5, strokeCap="round").encode(
         x=altair.X("low:Q", title=title, scale=scale, axis=altair.Axis(tickCount=4)), x2="high:Q"
     )

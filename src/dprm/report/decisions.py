@@ -9,8 +9,12 @@ import altair
 from dprm.evaluate.card import Card
 from dprm.evaluate.replays import TENTHS, Parting
 from dprm.report.charts import PLOT, colour, data, figure
+from dprm.report.colours import LEARNED
 from dprm.report.maps import grid_map
 from dprm.report.parts import Figure, Section, Table
+
+# A map is drawn where shares lie so far from their mean, on average over reveals.
+TELLING = 0.05
 
 
 def decisions(card: Card, colours: dict[str, str]) -> Section | None:
@@ -18,13 +22,19 @@ def decisions(card: Card, colours: dict[str, str]) -> Section | None:
     if not card.partings:
         return None
     moving = {name: parting for name, parting in card.partings.items() if _parts(parting)}
-    maps = [_moved_map(name, parting, card.reference, colours[name]) for name, parting in moving.items()]
+    maps = [
+        _moved_map(name, parting, card.reference, colours[name])
+        for name, parting in moving.items()
+        if colours[name] == LEARNED and _says_something(parting)
+    ]
     lead = (
         f"Each order against {card.reference} on the same problem. Once two decodings have parted they see different "
         "canvases: a reveal at another step is a difference, not always a choice."
     )
+    if maps:
+        lead += " The map is of the learned order; the table has all."
     if never := [name for name in card.partings if name not in moving]:
-        lead += f" Never apart from {card.reference}, and without a map: {', '.join(never)}."
+        lead += f" Never apart from {card.reference}: {', '.join(never)}."
     return Section(
         "Which decisions changed",
         lead,
@@ -36,6 +46,14 @@ def decisions(card: Card, colours: dict[str, str]) -> Section | None:
 def _parts(parting: Parting) -> bool:
     """Whether any reveal came at another step than the reference's."""
     return any(sum(moved) for _, moved in _rows(parting))
+
+
+def _says_something(parting: Parting) -> bool:
+    """Whether its map tells cells apart: not nearly all, or nearly none, of the reveals everywhere."""
+    counts = [(n, m) for reveals, moved in _rows(parting) for n, m in zip(reveals, moved, strict=True) if n]
+    total = sum(n for n, _ in counts)
+    whole = sum(m for _, m in counts) / total
+    return sum(n * abs(m / n - whole) for n, m in counts) / total > TELLING
 
 
 def _together(card: Card, colours: dict[str, str]) -> Figure:

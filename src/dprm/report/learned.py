@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import altair
@@ -18,6 +19,7 @@ from dprm.order.values import radius
 from dprm.report.charts import PLOT, data, figure
 from dprm.report.maps import grid_map, small_maps
 from dprm.report.parts import Figure, Section, Table
+from dprm.report.words import in_words
 
 DELTAS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 QUANTILES = {"a quarter of the visits below": 0.25, "median visit": 0.5, "three quarters below": 0.75}
@@ -29,7 +31,8 @@ def what_was_learned(policy: Policy) -> Section:
     """What a policy has learned: maps of a table, weights of a head; or what it asks of every prompt."""
     if is_local(policy):
         return _asked(policy)
-    return _maps(policy) if policy.head is None else _weights(policy.head)
+    told = _maps(policy) if policy.head is None else _weights(policy.head)
+    return replace(told, lead=f"{in_words(policy)} {told.lead}")
 
 
 def _asked(policy: Policy) -> Section:
@@ -48,7 +51,7 @@ def _weights(head: Head, count: int = 24) -> Section:
         f"A head taught by {head.support:,} comparisons: its value is a weighted sum of features of the order of 1. "
         f"+ is promoted, − is held back; a shift such as −1 is the neighbour on that side."
     )
-    table = Table("Weights", ["feature", "100 × weight"], rows, folded=False)
+    table = Table("Weights", ["feature", "100 × weight"], rows)
     return Section("What the head has learned", lead, [], [table])
 
 

@@ -19,19 +19,24 @@ from dprm.evaluate.study import Study
 from dprm.evaluate.verdict import judge
 from dprm.fit.montecarlo import is_local
 from dprm.host.metrics import BENEFIT
+from dprm.hosts import ENTRIES, difficulty_in_words
+from dprm.report.across import across
 from dprm.report.colours import order_colours
 from dprm.report.comparison import comparison
 from dprm.report.decisions import decisions
 from dprm.report.examples import examples
 from dprm.report.fits import fits
+from dprm.report.front import budget
 from dprm.report.learned import sureness, what_was_learned
+from dprm.report.names import with_learned_names
 from dprm.report.numbers import NOTHING
 from dprm.report.pareto import pareto
 from dprm.report.parts import Article, Section
 from dprm.report.passing import passing
 from dprm.report.replay import replay
 from dprm.report.runs import Learned, Run
-from dprm.report.trainings import trainings
+from dprm.report.trainings import conclusion, trainings
+from dprm.report.visible import all_visible
 
 LARGEST = 6_000_000
 _HERE = Path(__file__).parent
@@ -39,7 +44,16 @@ _HERE = Path(__file__).parent
 
 def page(runs: list[Run], title: str = "Which position next?") -> str:
     """The report of some runs as HTML; ValueError where it would be larger than a page may be."""
-    articles = [_article(run, colours) for run, colours in zip(runs, order_colours(runs))]
+    return _page([_article(run, colours) for run, colours in zip(runs, order_colours(runs))], title)
+
+
+def page_across(cards: dict[str, Card], title: str = "Across hosts") -> str:
+    """All hosts side by side, from cards by file name."""
+    named = {name: with_learned_names(card) for name, card in all_visible(cards).items()}
+    return _page([Article("All hosts", "across hosts", {"cards": f"{len(cards)}"}, across(named), {})], title)
+
+
+def _page(articles: list[Article], title: str) -> str:
     script = (_HERE / "replay.js").read_text()
     environment = Environment(
         loader=FileSystemLoader(_HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -55,7 +69,9 @@ def page(runs: list[Run], title: str = "Which position next?") -> str:
     )
     size = len(html.encode())
     if size > LARGEST:
-        raise ValueError(f"the page of these {len(runs)} runs has {size:,} bytes, more than {LARGEST:,}: give fewer")
+        raise ValueError(
+            f"the page of these {len(articles)} runs has {size:,} bytes, more than {LARGEST:,}: give fewer"
+        )
     return html
 
 
@@ -72,9 +88,10 @@ def _of_card(name: str, card: Card, colours: dict[str, str]) -> Article:
     sections = [part(card, colours) for part in parts]
     grouped = "" if card.groups == card.count else f" in {card.groups:,} groups"
     facts = {
-        "host": _host(card.host, card.variant),
+        "host": _host(card.host),
+        **_difficulty(card.host, card.variant),
+        "budget": budget(card),
         "problems": f"{card.count:,} of {card.split}{grouped}",
-        "positions a step": card.budget,
         "reward": str(card.preference) or next(metric.name for metric in card.metrics if metric.role == BENEFIT),
         "reference": card.reference,
         "seed": ", ".join(map(str, card.seeds)),
@@ -97,7 +114,8 @@ def _of_card(name: str, card: Card, colours: dict[str, str]) -> Article:
 def _of_study(name: str, study: Study, colours: dict[str, str]) -> Article:
     sections = [passing(study, colours), trainings(study, colours)]
     facts = {
-        "host": _host(study.host, study.variant),
+        "host": _host(study.host),
+        **_difficulty(study.host, study.variant),
         "problems": f"{study.count:,} of {study.split}",
         **({"answers a problem": str(study.samples)} if study.samples > 1 else {}),
         "seed": ", ".join(map(str, study.seeds if study.parts else [study.seed])),
@@ -109,7 +127,7 @@ def _of_study(name: str, study: Study, colours: dict[str, str]) -> Article:
         **{note: _in_words(value) for note, value in study.notes.items()},
         **study.versions,
     }
-    return Article(name, "study", facts, _present(sections), provenance)
+    return Article(name, "study", facts, _present(sections), provenance, conclusion=conclusion(study))
 
 
 def _of_policy(name: str, learned: Learned) -> Article:
@@ -123,7 +141,8 @@ def _of_policy(name: str, learned: Learned) -> Article:
         "digest": learned.header["digest"],
     }
     facts = {
-        "host": _host(str(written.get("host", NOTHING)), str(written.get("variant", ""))),
+        "host": _host(str(written.get("host", NOTHING))),
+        **_difficulty(str(written.get("host", "")), str(written.get("variant", ""))),
         "estimator": str(written.get("estimator", NOTHING)),
         "values": str(header["values"]),
         "cells": " × ".join(map(str, header["cells"])),
@@ -135,8 +154,12 @@ def _of_policy(name: str, learned: Learned) -> Article:
     return Article(name, "policy", facts, sections, provenance)
 
 
-def _host(name: str, variant: str) -> str:
-    return f"{name}, {variant}" if variant else name
+def _host(name: str) -> str:
+    return f"{name}: {ENTRIES[name].domain}" if name in ENTRIES else name
+
+
+def _difficulty(host: str, variant: str) -> dict[str, str]:
+    return {"difficulty": difficulty_in_words(host, variant)} if variant else {}
 
 
 def _present(sections: list[Section | None]) -> list[Section]:

@@ -22,6 +22,7 @@ class Table:
 
     Attributes:
         colours: by text, the colour of the order it names. folded: opened on demand, and in print.
+        words: cells are text more than numbers.
     """
 
     title: str
@@ -29,6 +30,7 @@ class Table:
     rows: list[list[str]]
     colours: dict[str, str] = field(default_factory=dict)
     folded: bool = True
+    words: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Article:
 
     Attributes:
         facts: what it is, as label and text. verdict: the words, the reason and the evidence, where there is one.
+        conclusion: what a study found, in a sentence.
         provenance: what is needed to run it again, as label and text.
     """
 
@@ -57,3 +60,4 @@ class Article:
     sections: list[Section]
     provenance: dict[str, str]
     verdict: dict[str, Any] | None = None
+    conclusion: str = ""

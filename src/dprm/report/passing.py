@@ -25,6 +25,7 @@ def passing(study: Study, colours: dict[str, str]) -> Section | None:
             "estimator": estimator,
             "k": int(k),
             "value": value,
+            **dict(zip(("low", "high"), curve.get("intervals", {}).get(k, ()))),
         }
         for label, parts in study.passk.items()
         for part, estimators in parts.items()
@@ -35,10 +36,12 @@ def passing(study: Study, colours: dict[str, str]) -> Section | None:
     if not rows:
         return None
     parts = list(dict.fromkeys(row["part"] for row in rows))
+    top = max(row.get("high", row["value"]) for row in rows)
     return Section(
         "pass@K",
-        "The chance that at least one of K samples is right. Curves are the unbiased estimate; the table has both.",
-        [_curves([row for row in rows if row["part"] == part], part, colours) for part in parts],
+        "The chance that at least one of K samples is right, with 95 % intervals where there are some, in one scale. "
+        "Curves are the unbiased estimate; the table has both.",
+        [_curves([row for row in rows if row["part"] == part], part, colours, top) for part in parts],
         [_table(rows, colours)],
     )
 
@@ -54,7 +57,7 @@ def _conditions(study: Study) -> dict[str, tuple[str, str]]:
     return conditions
 
 
-def _curves(rows: list[dict[str, Any]], part: str, colours: dict[str, str]) -> Figure:
+def _curves(rows: list[dict[str, Any]], part: str, colours: dict[str, str], top: float) -> Figure:
     estimators = {row["estimator"] for row in rows}
     drawn = [row for row in rows if row["estimator"] == DRAWN or DRAWN not in estimators]
     ks = sorted({row["k"] for row in drawn})
@@ -62,7 +65,7 @@ def _curves(rows: list[dict[str, Any]], part: str, colours: dict[str, str]) -> F
     orders = list(dict.fromkeys(row["decoded by"] for row in drawn))
     base = altair.Chart(data(drawn)).encode(
         x=altair.X("k:Q", title="K", scale=altair.Scale(type="log", base=2), axis=altair.Axis(values=ks, format="d")),
-        y=altair.Y("value:Q", title="pass@K", scale=altair.Scale(zero=False), axis=altair.Axis(format="%")),
+        y=altair.Y("value:Q", title="pass@K", scale=altair.Scale(domain=[0, top]), axis=altair.Axis(format="%")),
         color=colour("training", {name: colours.get(name, SOFT) for name in names}, names, legend=True),
         detail="condition:N",
     )
@@ -71,7 +74,9 @@ def _curves(rows: list[dict[str, Any]], part: str, colours: dict[str, str]) -> F
         key = altair.Legend(title=None, columns=1, symbolType="stroke", symbolSize=600, symbolStrokeColor=SOFT)
         lines = lines.encode(strokeDash=altair.StrokeDash("decoded by:N", sort=orders, legend=key))
     dots = base.mark_point(filled=True, size=45, opacity=1)
-    chart = (lines + dots).properties(width=PLOT, height=220)
+    bars = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=1.5, strokeOpacity=0.7)
+    bars = bars.encode(y=altair.Y("low:Q", title="pass@K"), y2="high:Q")
+    chart = (lines + (bars if any("low" in row for row in drawn) else dots) + dots).properties(width=PLOT, height=220)
     posed = f"problems of {_sized(part)}" if part.isdecimal() else f"{part} problems"
     return figure(chart, f"pass@K on {posed}.")
 

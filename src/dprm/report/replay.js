@@ -3,6 +3,9 @@
 (() => {
   const revealed = (run, step) => new Set(run.steps.flatMap((at, place) => (at === step ? [place] : [])));
 
+  // What is revealed of the text itself: where both sides end in nothing but the end, nobody looks.
+  const content = (run, other, step, end) => new Set([...revealed(run, step)].filter((place) => run.text[place] !== end || other.text[place] !== end));
+
   const sameSets = (one, other) => one.size === other.size && [...one].every((place) => other.has(place));
 
   const element = (name, classes, text) => {
@@ -43,6 +46,7 @@
         made.style.setProperty("--sure", run.confidence[place]);
         made.title = `position ${place + 1}, step ${run.steps[place]}, confidence ${run.confidence[place].toFixed(3)}`;
       }
+      made.classList.toggle("end", run.text[place] === data.end);
       made.classList.toggle("other", run.text[place] !== other.text[place]);
       return made;
     }
@@ -50,12 +54,14 @@
     function strip([left, right], last) {
       const marks = [];
       parting = 0;
+      const told = (step) => sameSets(content(left, right, step, data.end), content(right, left, step, data.end));
+      for (let step = 1; step <= last && !parting; step += 1) if (!told(step)) parting = step;
       for (let step = 1; step <= last; step += 1) {
         const same = sameSets(revealed(left, step), revealed(right, step));
         if (!same && !parting) parting = step;
         const mark = element("span", same ? "mark" : "mark apart");
         mark.title = same ? `step ${step}: the same` : `step ${step}: not the same`;
-        if (step === parting && !same) {
+        if (step === parting) {
           mark.classList.add("first");
           const flag = element("span", step > last / 2 ? "flag early" : "flag", "they part here");
           mark.append(flag);
@@ -71,6 +77,7 @@
       slider.max = last;
       strip(pair, last);
       find("[data-part]").disabled = !parting;
+      find("[data-asked]").textContent = data.asked[problem.value];
       sides.forEach((side, index) => {
         const run = pair[index];
         side.style.setProperty("--colour", data.colours[orders[index].value]);

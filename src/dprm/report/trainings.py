@@ -30,6 +30,42 @@ def trainings(study: Study, colours: dict[str, str]) -> Section:
     )
 
 
+def conclusion(study: Study) -> str:
+    """What the study found, in a sentence: the learned training against the others, on all problems."""
+    learned = next((arm for arm in study.arms if arm.startswith("dprm")), None)
+    if learned is None:
+        return ""
+    found = []
+    for entry in study.differences:
+        sides = (entry["treated"], entry["control"])
+        whole = entry.get("over", "training") == "training" and entry.get("part", WHOLE) == WHOLE
+        if not whole or learned not in sides:
+            continue
+        sign, other = (1.0, sides[1]) if sides[0] == learned else (-1.0, sides[0])
+        # The same training decoded otherwise is not another one.
+        if " by " not in other:
+            found.append((other, entry.get("width", 1), entry.get("order"), _signed(entry, sign)))
+    if not found:
+        return ""
+    narrow = min(width for _, width, _, _ in found)
+    order = next(order for _, width, order, _ in found if width == narrow)
+    shown = [f"{_against(*interval)} {other}" for other, width, by, interval in found if (width, by) == (narrow, order)]
+    by = f", decoded by {order}, {narrow} a step" if order is not None else ""
+    what = "mean pass@K" if study.passk else "share solved"
+    return f"Trained along the learned order ({learned}){by}: {what} {'; '.join(dict.fromkeys(shown))}."
+
+
+def _signed(entry: dict[str, Any], sign: float) -> tuple[float, float, float]:
+    interval = entry.get("unbiased", entry)
+    low, high = sorted((sign * interval["low"], sign * interval["high"]))
+    return sign * interval["estimate"], low, high
+
+
+def _against(estimate: float, low: float, high: float) -> str:
+    word = "better than" if low > 0 else "worse than" if high < 0 else "not to be told from"
+    return f"{with_interval(estimate, low, high)}, {word}"
+
+
 def _figures(study: Study, colours: dict[str, str]) -> list[Figure]:
     """One figure for every order and width; orders that only one training has stand together in one."""
     points: dict[tuple[Any, Any], list[dict[str, Any]]] = {}
@@ -43,6 +79,9 @@ def _figures(study: Study, colours: dict[str, str]) -> list[Figure]:
             point = {"arm": entry["arm"], "decoded": entry.get("order"), **ends}
             points.setdefault((entry.get("order"), entry.get("width")), []).append(point)
     title = "mean pass@K" if passing else "share solved"
+    everything = [end for group in points.values() for point in group for end in (point["low"], point["high"])]
+    # One scale for all: they are there to be compared.
+    domain = (min(everything), max(everything)) if everything else None
     figures, alone = [], dict[tuple[Any, Any], list[dict[str, Any]]]()
     for (order, width), group in points.items():
         if order is not None and len(group) == 1 < len(study.arms):
@@ -50,11 +89,11 @@ def _figures(study: Study, colours: dict[str, str]) -> list[Figure]:
             continue
         where = WHOLE if order is None else f"decoded by {order}, {width} a step"
         named = [{**point, "order": point["arm"]} for point in group]
-        figures.append(intervals(named, colours, title, f"{_capital(title)} by training, {where}."))
+        figures.append(intervals(named, colours, title, f"{_capital(title)} by training, {where}.", domain=domain))
     for (arm, width), group in alone.items():
         named = [{**point, "order": point["decoded"]} for point in group]
         caption = f"{_capital(title)} after {arm}, by orders that no other training has, {width} a step."
-        figures.append(intervals(named, colours, title, caption))
+        figures.append(intervals(named, colours, title, caption, domain=domain))
     return figures
 
 

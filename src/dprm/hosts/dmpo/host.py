@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -66,6 +66,12 @@ class Countdown(Host):
 
     def model(self) -> Model:
         return self._model
+
+    @classmethod
+    def question(cls, given: Sequence[int | None]) -> str:
+        slots = [given[start : start + canvas.SLOT] for start in range(0, canvas.PROMPT, canvas.SLOT)]
+        *numbers, target = ["".join(str(token) for token in slot if token is not None and token < 10) for slot in slots]
+        return f"reach {target} from {', '.join(number for number in numbers if number)}"
 
     def at(self, difficulty: str) -> Countdown:
         """How many numbers are given, such as `5` or `3-6`."""
