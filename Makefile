@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench bench-gpu results-check clean
+.PHONY: help setup demo test lint bench bench-gpu docs results-check clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 15
@@ -27,7 +27,10 @@ lint: setup  ## ruff (lint and format) and mypy (strict on order/)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-results-check: setup  ## the README's tables are those of the committed cards
+docs: setup  ## the documentation as a site, in site/; a link that leads nowhere is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+results-check: setup  ## tables and picture of README and docs are those of the committed cards
 	$(BIN)/python -m dprm.report.readme --check
 	$(BIN)/python -m benchmarks.table --check
 
@@ -38,4 +41,4 @@ bench-gpu: setup  ## the same on an accelerator, in less than ten minutes
 	$(BIN)/python -m benchmarks.gpu --out results/bench-gpu.json
 
 clean:  ## remove .venv and caches
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import shutil
 import subprocess
 import sys
 import traceback
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 
 import dprm
 from dprm.cli import app
+from dprm.hosts import ENTRIES
 from dprm.order import choice
 from dprm.order.features import names as features
 from dprm.order.head import Head
@@ -20,7 +22,13 @@ from tests.draws import taught
 from tests.mock_denoiser import MASK, MockDenoiser, masked_canvas
 from tests.pages import ROOT, blocks, run
 
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "examples" / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
+HOSTS = {path.parent.name for path in (ROOT / "src" / "dprm" / "hosts").glob("*/__init__.py")}
 # Each of these is executed by a test of its own name in `tests/contrib/test_pages.py`.
 ENGINES = sorted((ROOT / "docs" / "engines").glob("*.md"))
 DOCUMENTS += ENGINES
@@ -226,3 +234,40 @@ def test_the_picture_is_the_one_its_script_draws(tmp_path):
     script.write_text((ROOT / "docs" / "pictures" / "make_idea.py").read_text())
     subprocess.run([sys.executable, str(script)], check=True)
     assert (tmp_path / "idea.svg").read_text() == drawn
+
+
+def test_the_readme_is_one_screen_for_people():
+    """Prose, two commands, one picture, one table of one line a host, ten lines of use."""
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) <= 90
+    assert text.count("![") == 1
+    table = text.split("<!-- headline -->")[1].split("<!-- /headline -->")[0].strip().splitlines()
+    hosts = [re.match(r"\| \[?`(\w+)`", line)[1] for line in table[2:]]
+    assert len(set(hosts)) == len(hosts) >= len(ENTRIES)
+
+
+def test_every_page_is_in_the_navigation_of_the_site():
+    listed = (ROOT / "mkdocs.yml").read_text()
+    for page in (ROOT / "docs").rglob("*.md"):
+        name = page.relative_to(ROOT / "docs").as_posix()
+        assert f": {name}\n" in listed or page.stem in ENTRIES or page.stem in HOSTS, f"mkdocs.yml does not list {name}"
+
+
+@pytest.mark.slow
+def test_the_site_is_built_and_a_link_that_leads_nowhere_is_an_error(tmp_path):
+    pytest.importorskip("mkdocs", reason="mkdocs is not installed: pip install dprm[docs]")
+    how = [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-d"]
+    built = subprocess.run([*how, str(tmp_path / "site")], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    for page in ("index.html", "api/index.html", "code/src/dprm/order/order.py/index.html", "engines/index.html"):
+        assert (tmp_path / "site" / page).is_file(), page
+    for part in ("docs", "examples", "src", "results", "README.md", "CONTRIBUTING.md", "mkdocs.yml"):
+        (tmp_path / "copy").mkdir(exist_ok=True)
+        (tmp_path / "copy" / part).symlink_to(ROOT / part)
+    (tmp_path / "copy" / "docs").unlink()
+    shutil.copytree(ROOT / "docs", tmp_path / "copy" / "docs")
+    with (tmp_path / "copy" / "docs" / "idea.md").open("a") as page:
+        page.write("\n[nowhere](nowhere.md)\n")
+    broken = subprocess.run([*how, str(tmp_path / "b")], cwd=tmp_path / "copy", capture_output=True, check=False)
+    assert broken.returncode != 0
+    assert b"nowhere.md" in broken.stderr

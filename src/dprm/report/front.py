@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 
 from dprm.evaluate.card import Arm, Card
-from dprm.evaluate.verdict import EQUAL_CALLS, judge_cards
+from dprm.evaluate.verdict import EQUAL_CALLS, judge_cards, policies
 from dprm.hosts import ENTRIES, difficulty_in_words
 from dprm.report.fits import fitted_arms
 from dprm.report.numbers import with_interval
@@ -16,7 +16,7 @@ from dprm.report.numbers import with_interval
 # The card that stands for a host where that is not the one with the most problems.
 FRONT: dict[str, str] = {}
 # Of the picture, in pixels: names, plot, numbers; a row; above the first row.
-_NAMES, _PLOT, _NUMBERS, _ROW, _TOP = 300, 320, 190, 22, 46
+_NAMES, _PLOT, _NUMBERS, _ROW, _TOP = 340, 300, 190, 22, 46
 _INK, _SOFT, _LINE, _LEARNED, _WORSE = "#22252b", "#626a76", "#e3e1dc", "#c2452d", "#59616e"
 
 
@@ -114,15 +114,15 @@ def picture(cards: dict[str, Card]) -> str:
 
 
 def _one_a_setting(lines: list[Line]) -> list[Line]:
-    """Of several cards of one setting that with the fewest learned orders: the best of many is a choice."""
+    """Of several cards of one setting that with the fewest learned orders, the best of many being a choice."""
 
-    def policies(line: Line) -> int:
-        return sum(arm.policy is not None and arm.ablates is None for arm in line.card.arms.values())
+    def rank(line: Line) -> tuple[int, int]:
+        return len(policies(line.card)), -line.card.count
 
     settings: dict[tuple[str, str], Line] = {}
     for line in lines:
         key = line.card.host, line.setting
-        if key not in settings or policies(line) < policies(settings[key]):
+        if key not in settings or rank(line) < rank(settings[key]):
             settings[key] = line
     return list(settings.values())
 

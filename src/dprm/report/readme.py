@@ -12,6 +12,7 @@ from dprm.evaluate.card import Arm, Card
 from dprm.evaluate.cards import cards_in, studies_in
 from dprm.evaluate.study import Study
 from dprm.hosts import ENTRIES
+from dprm.report.across import across
 from dprm.report.fits import fitted_arms, price_of
 from dprm.report.front import Line, budget, compares_fits, lines_of, one_a_host, picture
 from dprm.report.names import with_learned_names
@@ -19,7 +20,8 @@ from dprm.report.numbers import NOTHING, number, with_interval
 
 # Files with tables, and the way from there to the folder of cards. A table stands between <!-- NAME --> and
 # <!-- /NAME -->.
-DOCUMENTS = {"README.md": "results", "docs/results.md": "../results", "docs/verdict.md": "../results"}
+DOCUMENTS = {"README.md": "results"}
+DOCUMENTS |= {f"docs/{name}.md": "../results" for name in ("results", "across", "verdict")}
 # All learned orders in one picture.
 PICTURE = "docs/pictures/hosts.svg"
 CALIBRATION = "verdict-calibration.json"
@@ -34,6 +36,15 @@ def headline(cards: dict[str, Card], folder: str) -> str:
         shown = (f"`{host}`", about, NOTHING, "no card yet", "", "") if line is None else _shown(line, about, folder)
         rows.append(shown)
     return _markdown(("host", "what it is", "reward, host's own → `dprm`", _GAIN[0], "calls", "verdict"), rows)
+
+
+def across_tables(cards: dict[str, Card]) -> str:
+    """All hosts side by side: the tables of `dprm report --all`."""
+    parts = []
+    for table in (table for section in across(cards) for table in section.tables):
+        rows = [[cell.replace("|", "\\|") for cell in row] for row in table.rows]
+        parts.append(f"## {table.title}\n\n{_markdown(table.columns, rows)}")
+    return "\n\n".join(parts)
 
 
 def _shown(line: Line, about: str, folder: str) -> tuple[str, ...]:
@@ -204,6 +215,7 @@ def main(root: Path, check: bool) -> int:
         text = wanted = path.read_text()
         for name, content in {
             "headline": headline(cards, folder),
+            "across": across_tables(cards),
             "verdicts": verdict_table(cards, folder),
             "results": table(cards, folder),
             "fits": fit_table(cards, folder),
