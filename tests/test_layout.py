@@ -20,6 +20,7 @@ MAY_IMPORT = {
     "search": {"order", "data", "decode", "host"},
     "hosts": {"order", "data", "decode", "host", "train", "search"},
     "theory": {"order", "decode"},
+    "report": {*LAYERS[:-2], "theory"},
     "cli": {*LAYERS[:-1], "theory"},
 }
 HEAVY = ["rdkit", "anndata", "diffusers", "transformers", "matplotlib", "plotly", "pandas", "scipy", "rich", "typer"]

@@ -1,10 +1,14 @@
-"""The peer: an unmasking policy trained by policy gradient with a KL penalty, on a frozen host.
+"""Two peers: an unmasking policy trained by policy gradient with a KL penalty, on a frozen host.
 
     π(i | s) ∝ ψ_i · e^{f_i},   loss = −E[A · min(ρ, clip(ρ))] + λ · KL(π ‖ ψ),   A the reward centred in its prompt
 
 Several trajectories of every prompt are drawn from the policy as it stands, positions without replacement (Plackett and
 Luce); a few decisions of each are kept, and the clipped ratio ρ of new to old probability is followed for some epochs.
 The features and the host's signal are those of the branched head. Deployed, it takes the largest scores.
+
+What is rewarded is the terminal reward (the objective of UPO), or the likelihood of the path, without any verifier (the
+objective of SAS, as far as its abstract tells): a decision at step t earns the sum of log p of all tokens that are
+revealed from t on, centred and scaled among the trajectories of the same prompt at the same step.
 
 Shapes: B trajectories, S decisions, m positions a step, L positions, F features.
 """
@@ -17,7 +21,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from dprm.decode.loop import Step, advance, begin
+from dprm.decode.loop import Result, Step, advance, begin
 from dprm.fit.cost import Cost
 from dprm.fit.run import Run
 from dprm.host.host import Problems
@@ -52,6 +56,7 @@ class PolicyGradient:
         epochs, batch: passes over them, and decisions of a step. rate: learning rate. clip: of the ratio.
         penalty: λ, of the divergence from the host's order.
         reach: neighbours that the head sees on each side.
+        path: reward the likelihood of the path instead of the answer.
     """
 
     prompts: int = 128
@@ -63,8 +68,12 @@ class PolicyGradient:
     clip: float = 0.2
     penalty: float = 0.01
     reach: int = 4
+    path: bool = False
 
-    name = "policy_gradient"
+    @property
+    def name(self) -> str:
+        """As in cards."""
+        return "path_likelihood" if self.path else "policy_gradient"
 
     def learn(self, run: Run) -> Policy:
         """Fit; see `dprm.fit.fit`. Nothing is kept: a fit that was killed begins again."""
@@ -96,7 +105,7 @@ class PolicyGradient:
         """Decisions of trajectories drawn from the policy: what was seen, what was picked, and what came of it."""
         host, order = run.host, self._order(run, head, DrawnOdds())
         share = min(1.0, self.decisions / run.steps)
-        sights, picked, rows, rewards = [], [], [], []
+        sights, picked, rows, steps, rewards, returns = [], [], [], [], [], []
         model = host.model()
         for start in range(0, len(problems), run.rows):
             batch = problems[start : start + run.rows]
@@ -127,11 +136,19 @@ class PolicyGradient:
             sights.append(Sight.joined([each[2] for each in seen])[home])
             picked.append(torch.cat(padded)[home])
             rows.append(row[home] + start)
+            steps.append(step[home])
+            returns.append(returned(result, row[home], step[home]))
             if run.on_progress is not None:
                 run.on_progress(run.cost.calls, "trajectories")
         wide = max(each.shape[1] for each in picked)
         whole = torch.cat([torch.nn.functional.pad(each, (0, wide - each.shape[1]), value=-1) for each in picked])
-        advantage = _advantage(torch.cat(rewards), problems.groups.cpu()).to(whole.device)[torch.cat(rows)]
+        row, group = torch.cat(rows), problems.groups.cpu()
+        if self.path:
+            # Decisions are compared with those of the same prompt at the same step.
+            at = torch.cat(steps).cpu()
+            advantage = _advantage(torch.cat(returns).cpu(), mix_rows(group[row.cpu()], 5) + at).to(whole.device)
+        else:
+            advantage = _advantage(torch.cat(rewards), group).to(whole.device)[row]
         told = advantage != 0
         return Sight.joined(sights)[told], whole[told], advantage[told]
 
@@ -162,6 +179,12 @@ class PolicyGradient:
                 (self.penalty * divergence.mean() - gain).backward()  # type: ignore[no-untyped-call]
                 torch.nn.utils.clip_grad_norm_([weight], 1.0)
                 optimiser.step()
+
+
+def returned(result: Result, row: Tensor, step: Tensor) -> Tensor:
+    """[n] float64: of decisions in some rows after so many steps, the sum of log p of all that is revealed later."""
+    surprise = result.trace.confidence.double().clamp(min=1e-30).log().nan_to_num(0.0)[row]
+    return (surprise * (result.step_map[row] > step.unsqueeze(1))).sum(1)
 
 
 def log_probability(head: Head, weight: Tensor, sight: Sight, picked: Tensor) -> tuple[Tensor, Tensor]:

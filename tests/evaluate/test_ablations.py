@@ -1,12 +1,16 @@
 """Ablations take one thing away and nothing else."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 import dprm
 from dprm.evaluate.ablations import (
     GATE_ONLY,
+    NO_PHASES,
     NO_SHORTLIST,
+    NO_STATES,
     PERMUTATIONS,
     REWARD_ONLY,
     SHUFFLED,
@@ -14,7 +18,9 @@ from dprm.evaluate.ablations import (
     ablations,
     count_only,
     gate_only,
+    no_phases,
     no_shortlist,
+    no_states,
     reward_only,
     shuffled_values,
     uniform,
@@ -22,8 +28,10 @@ from dprm.evaluate.ablations import (
 from dprm.evaluate.arms import arms_of
 from dprm.evaluate.compare import compare
 from dprm.order import Order
+from dprm.order.features import names
 from dprm.order.head import Head
 from dprm.order.noise import mix_rows
+from dprm.order.policy import support_of
 from tests.draws import candidates, logits, taught
 from tests.toy_host import ToyHost
 
@@ -105,7 +113,7 @@ def test_what_would_act_alike_is_not_added_twice():
     policy = learned().policy()
     arms = arms_of(host, ("random",), {"dprm": policy}, ablate=True)
     # Every cell was seen equally often: counts alone say nothing here.
-    wanted = (SHUFFLED, GATE_ONLY, REWARD_ONLY)
+    wanted = (SHUFFLED, GATE_ONLY, NO_PHASES, REWARD_ONLY)
     assert list(arms) == ["confidence", "random", "dprm", *(f"dprm, {what}" for what in wanted)]
     assert {arm.ablates for arm in arms.values()} == {None, "dprm"}
     drawn = arms_of(host, (), {"dprm": learned(rule="soft_bon").policy()}, ablate=True)
@@ -164,3 +172,38 @@ def test_a_card_pairs_every_ablation_with_its_policy(tmp_path):
     # Four events are not enough evidence for anything.
     assert card.arms["dprm"].diagnostics["settled"] == 0.0
     assert card.verdict["reason"] == "a gain, but the table is sparse: 25% of the decisions in ready cells"
+
+
+def test_poorer_cells_share_their_evidence_and_its_mean():
+    order = dprm.Order(phases=2, bins=2, aux=3, beta=2.0, ready=1, baseline="none")
+    stats = dprm.Stats(order.cells, 2.0)
+    # Phase 0, bin 1: states 0 and 1, three events and one.
+    stats.add(torch.tensor([3, 3, 3, 4]), torch.tensor([1.0, 1.0, 1.0, 0.0]))
+    order.merge(stats)
+    table = no_states(order).table()
+    mean = (3 * torch.tensor(2.0).exp() + 1) / 4
+    assert table.value[3:6].tolist() == pytest.approx([float(mean.log() / 2)] * 3, abs=1e-6)
+    assert table.support[3:6].tolist() == [4.0] * 3
+    assert float(table.support.sum()) == 12
+    merged = no_phases(order).table()
+    assert merged.value.view(2, 2, 3)[1].equal(merged.value.view(2, 2, 3)[0])
+    assert merged.value[3] == pytest.approx(1.0, abs=1e-6)
+    assert merged.support[[3, 9]].tolist() == [3.0, 3.0]
+    one = taught(dprm.Order(phases=1, bins=4), 3, share=0.7)
+    assert no_phases(one) is None
+    assert no_states(one) is None
+    assert {NO_STATES, NO_PHASES} <= set(ablations(order))
+
+
+def test_of_a_head_counts_alone_are_how_often_a_cell_was_compared():
+    features = len(names(1, 4))
+    counts = torch.arange(16)
+    head = Head(torch.ones(features), counts=counts)
+    policy = dprm.Order(phases=2, bins=8, ready=1).policy()
+    order = dprm.Order.from_policy(replace(policy, head=head, table=support_of(head, policy.cells)))
+    counted = count_only(order)
+    table = counted.table()
+    assert counted.policy().head is None
+    assert bool((table.value[2:].diff() > 0).all())
+    assert float(table.value[counts > 0].std(correction=0)) == pytest.approx(1.0, abs=1e-6)
+    assert float(table.value[0]) == 0.0

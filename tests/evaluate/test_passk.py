@@ -8,7 +8,18 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dprm.evaluate.arms import arms_of
+from dprm.evaluate.compare import compare
+from dprm.evaluate.estimates import judged_again
 from dprm.evaluate.passk import KS, mean_pass, pass_at_k, pass_table
+from dprm.host.metrics import Metric
+from tests.toy_host import ToyHost
+
+
+class JudgedHost(ToyHost):
+    """Four bits, solved where all are 1."""
+
+    metrics = (Metric("solved"),)
 
 
 def rows(*texts):
@@ -87,3 +98,20 @@ def test_bad_input_is_named():
         pass_at_k(rows("0010"), (1,), "best")
     with pytest.raises(ValueError, match=r"success is torch.float32 \(2, 2\)"):
         pass_at_k(torch.ones(2, 2), (1,))
+
+
+def test_a_comparison_with_drawn_tokens_says_pass_at_k_of_its_seeds():
+    host = JudgedHost().with_decoding(temperature=1.0)
+    comparison = compare(host, host.problems("test", 30), arms_of(host, ("random",)), seeds=(0, 1, 2, 3))
+    table = comparison.card.notes["passk"]
+    assert list(table) == ["confidence", "random"]
+    solved = comparison.outcomes.scores["random"][..., 0].T > 0.5
+    assert table["random"]["unbiased"] == pass_table(solved, (1, 2, 4))["unbiased"]
+    over = table["random"]["mean over K"]
+    assert over["mean"] == pytest.approx(table["random"]["unbiased"]["mean"])
+    assert over["delta_low"] <= over["delta"] <= over["delta_high"]
+    assert "delta" not in table["confidence"]["mean over K"]
+    assert judged_again(comparison.card, comparison.outcomes).to_json() == comparison.card.to_json()
+    # Most probable tokens are the same under every seed: there is nothing to sample.
+    still = compare(JudgedHost(), host.problems("test", 4), arms_of(host, ()), seeds=(0, 1)).card
+    assert "passk" not in still.notes

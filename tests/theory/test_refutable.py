@@ -13,6 +13,7 @@ from dprm.theory import (
     laws,
     myopic,
     null_control,
+    online,
     ordering,
     predictor,
     random_chain,
@@ -45,6 +46,10 @@ def parallel_host(seed, beta):
     return null_control(seed, beta=beta).replace(m=2)
 
 
+def nearly_confident(chain):
+    return lambda state: 0.999 * chain.confidence(state) + 0.001 * chain.random(state)
+
+
 def uniform_moment(chain, policy):
     """E[exp(βR)] in uniform order, whatever the policy."""
     return chain.backward(np.exp(chain.beta * chain.reward), lambda state, future: future.mean())
@@ -63,6 +68,7 @@ MINIMISER, CHERNOFF, SAMPLES = predictor._minimiser, sampling.chernoff_informati
 RATIO, FAMILY, UPDATES = early.moment_ratio, early.exact_family, early.updates_needed
 MASS, BOUND, LATE_UPDATES, EVENTS = late.dprm_mass, late.mass_bound, late.updates_needed, late.events_needed
 CAP = gating.cap
+FITTED, JUMPING, RUN = late.fitted, online.jumping, online.Course.run
 
 # statement: (owner, name, what stands in its place while the statement runs)
 BROKEN = {
@@ -80,6 +86,8 @@ BROKEN = {
     # A shortlist that ignores its values.
     "softbon/local": (softbon, "soft_bon_law", lambda q, weight, draws: q),
     "softbon/terminal": (Chain, "soft_bon", lambda chain, draws: chain.q0),
+    # Nearly always the most confident position.
+    "softbon/by-state": (softbon, "_by_state", nearly_confident),
     # A formula for shortlists that miss nothing.
     "softbon/missed": (softbon, "miss_probability", lambda q, draws: 0.0),
     # Sampling ∝ exp(score) in place of the argmax.
@@ -112,6 +120,11 @@ BROKEN = {
     "score/sets": (score, "_positionwise", lambda chain: chain.hard),
     # ε above Δ/2.
     "score/margin": (score, "mistakes", lambda share, *a: MISTAKES(1.2, *a)),
+    # Bounds ten times smaller.
+    "online/joint": (online.Course, "run", lambda *a, **k: tuple(10 * ratio for ratio in RUN(*a, **k))),
+    "online/moving-host": (online.Course, "run", lambda *a, **k: tuple(10 * ratio for ratio in RUN(*a, **k))),
+    # No jump.
+    "online/jump": (online, "jumping", lambda seed: JUMPING(seed, 0.0)),
     "alignment/marginals": (alignment, "null_control", greedy_host),
     "alignment/peeking": (alignment, "null_control", certain_host),
     "alignment/parallel": (alignment, "null_control", certain_host),
@@ -147,6 +160,8 @@ BROKEN = {
     "late/residual-mass": (late, "mass_bound", lambda gap, epsilon, *a: BOUND(gap, 0.0, *a)),
     # A β that does not grow with h, and one that does.
     "late/separation": (late, "dprm_mass", lambda h, beta, epsilon: MASS(h, 4.0, epsilon)),
+    # The table's order at a β that does not grow with h.
+    "late/practical": (late, "fitted", lambda h, beta, rng: FITTED(h, 4.0, rng)),
     "late/beta": (late, "dprm_mass", lambda h, beta, epsilon: MASS(h, 2 * late.B * h + late.C, epsilon)),
     "late/shortlist": (late, "soft_bon_law", gibbs),
     # No progress from outside R.

@@ -17,6 +17,7 @@ from dprm.cli.hosts import hosts
 from dprm.cli.impute import impute
 from dprm.cli.merge import merge
 from dprm.cli.policy import policy
+from dprm.cli.probe import probe
 from dprm.cli.repair import repair
 from dprm.cli.report import report
 from dprm.cli.study import study
@@ -50,7 +51,7 @@ def _options(
     pass
 
 
-for command in (demo, hosts, data, train, fit, compare, study, audit, report, policy, theory):
+for command in (demo, hosts, data, train, fit, compare, probe, study, audit, report, policy, theory):
     app.command()(command)
 app.command()(merge)
 app.command()(doctor)

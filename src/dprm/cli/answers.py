@@ -39,6 +39,8 @@ def answered(
     width: int | None,
     mask_id: int | None,
     trust_remote_code: bool,
+    head_where_asked: bool,
+    reuse_blocks: bool,
     seed: int,
     device: str,
 ) -> None:
@@ -70,6 +72,8 @@ def answered(
             steps=steps,
             mask_id=mask_id,
             trust_remote_code=trust_remote_code,
+            head_where_asked=head_where_asked,
+            reuse_blocks=reuse_blocks,
             hold_end=hold_end,
             temperature=temperature,
             top_p=top_p,

@@ -57,6 +57,16 @@ MaskId = Annotated[int | None, typer.Option(min=0, help="hf:PATH: the mask; defa
 TrustRemoteCode = Annotated[
     bool, typer.Option("--trust-remote-code", help="hf:PATH: run the code that comes with the checkpoint.")
 ]
+HeadWhereAsked = Annotated[
+    bool,
+    typer.Option(
+        "--head-where-asked", help="hf:PATH: compute the output head only where something may be revealed: less memory."
+    ),
+]
+ReuseBlocks = Annotated[
+    bool,
+    typer.Option("--reuse-blocks", help="hf:PATH: keep keys and values of blocks that are done; LLaDA-2.x, exact."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 

@@ -16,11 +16,13 @@ from dprm.cli.arguments import (
     Device,
     Difficulty,
     EngineName,
+    HeadWhereAsked,
     HostName,
     Length,
     MaskId,
     PreferenceText,
     Prompts,
+    ReuseBlocks,
     Reward,
     Rows,
     Seed,
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
 
 # The name of a learned order, on tables, cards and pages.
 LEARNED = "dprm"
+# The name of the arm with the estimator, the cells and the gate of the paper.
+PAPER = "paper"
 SIGNALS = "confidence,random,entropy,margin,uncertainty"
 
 
@@ -91,6 +95,8 @@ def compare(
     steps: Steps = None,
     mask_id: MaskId = None,
     trust_remote_code: TrustRemoteCode = False,
+    head_where_asked: HeadWhereAsked = False,
+    reuse_blocks: ReuseBlocks = False,
     weights: Weights = None,
     seed: Seed = 0,
     rows: Rows = 64,
@@ -155,6 +161,8 @@ def compare(
             steps=steps,
             mask_id=mask_id,
             trust_remote_code=trust_remote_code,
+            head_where_asked=head_where_asked,
+            reuse_blocks=reuse_blocks,
         )
         load = partial(searching, plain, search, verifier)
         chosen = load()
@@ -235,11 +243,12 @@ def with_committed(host: str, said: dict[str, Any]) -> tuple[list[Path] | None, 
 
 
 def named(paths: list[Path], host: str) -> dict[str, Path]:
-    """Policy files by the names of their arms: `dprm`, and of several what their files are called behind it."""
-    if len(paths) == 1:
-        return {LEARNED: paths[0]}
+    """Policy files by the names of their arms: `dprm`, and of several what their files are called behind it; HOST-paper
+    is `paper`."""
     stems = [path.stem.removeprefix(host).strip("-") for path in paths]
-    short = [f"{LEARNED} {stem}".strip() for stem in stems]
+    if len(paths) == 1 and stems != [PAPER]:
+        return {LEARNED: paths[0]}
+    short = [PAPER if stem == PAPER else f"{LEARNED} {stem}".strip() for stem in stems]
     long = [f"{LEARNED} {path.parent.name}/{path.stem}" for path in paths]
     names = [name if short.count(name) == 1 else other for name, other in zip(short, long)]
     if len(set(names)) < len(names):

@@ -13,6 +13,7 @@ def designs(
     host: str,
     out: Path,
     *,
+    text: str | None,
     count: int,
     policy: Path | None,
     preference: str | None,
@@ -35,19 +36,20 @@ def designs(
         learned = shipped_policy(chosen) if policy is None else dprm.Policy.load(policy)
         for line in misfits(learned.notes, chosen) if learned is not None else ():
             say(f"{policy}: {line}", err=True)
-        if learned is None:
+        if learned is None and chosen.design is None:
             say("no policy for this preference comes with the host: the host's own order decides", err=True)
         if not chosen.endings:
             raise ValueError(f"host {chosen.name} makes nothing that is written as a file")
         if out.suffix not in chosen.endings:
             raise ValueError(f"--out is {out}: expected a file that ends in {', '.join(chosen.endings)}")
-        problems = chosen.problems("test", count, seed)
-        way = Decode(None if learned is None else dprm.Order.from_policy(learned))
+        problems = chosen.problems("test", count, seed) if text is None else chosen.read_one(text)
+        count = len(problems)
+        way = chosen.design if learned is None else Decode(dprm.Order.from_policy(learned))
         with bars() as on_progress:
             answers = decoded(
                 chosen,
                 problems,
-                {"answers": way},
+                {"answers": way or Decode()},
                 seed=seed,
                 rows=rows,
                 on_batch=lambda _, n: on_progress("made", n, count),

@@ -7,7 +7,20 @@ from typing import Annotated
 
 import typer
 
-from dprm.cli.arguments import AsJson, Block, Device, Length, MaskId, Rows, Seed, Steps, TrustRemoteCode, writable
+from dprm.cli.arguments import (
+    AsJson,
+    Block,
+    Device,
+    HeadWhereAsked,
+    Length,
+    MaskId,
+    ReuseBlocks,
+    Rows,
+    Seed,
+    Steps,
+    TrustRemoteCode,
+    writable,
+)
 from dprm.cli.failure import clear_errors
 from dprm.cli.terminal import say
 
@@ -31,6 +44,8 @@ def evaluation(
     steps: Steps = None,
     mask_id: MaskId = None,
     trust_remote_code: TrustRemoteCode = False,
+    head_where_asked: HeadWhereAsked = False,
+    reuse_blocks: ReuseBlocks = False,
     seed: Seed = 0,
     rows: Rows = 8,
     device: Device = "cpu",
@@ -72,6 +87,8 @@ def evaluation(
             steps=steps,
             temperature=temperature,
             hold_end=hold_end,
+            head_where_asked=head_where_asked,
+            reuse_blocks=reuse_blocks,
         )
         text = json.dumps(said, indent=2, ensure_ascii=False, default=str)
         if out is not None:

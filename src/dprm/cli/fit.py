@@ -16,10 +16,12 @@ from dprm.cli.arguments import (
     Device,
     Difficulty,
     EngineName,
+    HeadWhereAsked,
     Length,
     MaskId,
     PreferenceText,
     Prompts,
+    ReuseBlocks,
     Reward,
     Rows,
     Seed,
@@ -43,7 +45,7 @@ def fit(
         typer.Argument(help="A host of `dprm hosts`, or your own: package.module:attribute or path.py:attribute."),
     ] = None,
     estimator: Annotated[
-        str, typer.Option(help="head, leaning, branched, sets, onpolicy or montecarlo; several with commas.")
+        str, typer.Option(help="head, leaning, branched, sets, onpolicy, montecarlo, several with commas; or paper.")
     ] = "head",
     calls: Annotated[
         int, typer.Option(min=64, help="Model calls that each estimator may take: the price of the fit.")
@@ -84,6 +86,8 @@ def fit(
     steps: Steps = None,
     mask_id: MaskId = None,
     trust_remote_code: TrustRemoteCode = False,
+    head_where_asked: HeadWhereAsked = False,
+    reuse_blocks: ReuseBlocks = False,
     weights: Weights = None,
     seed: Seed = 0,
     rows: Rows = 64,
@@ -99,10 +103,12 @@ def fit(
     `head` and `branched` force alternatives at states that the decoder visits and credit the difference; `leaning` is
     where a `head` starts, the host's order leaning on one feature, such as left to right; `sets` forces whole sets of
     positions and keeps every benefit, so that one calibration (`--work`) serves every preference; `onpolicy` is the
-    paper's Algorithm 1; `montecarlo` asks continuations of every prompt and pays for them there, so it is taken only
-    where nothing else is. A setting is taken over the host's own order only if its interval, corrected for all that
-    was tried, is above 0. An interrupted fit goes on where it was. Beside the policy lie the account of the choice
-    (.account.json) and, of a head, its control (.shuffled.dprm). Look at `test` once, with `dprm compare`. A policy
+    paper's Algorithm 1; `paper` is that with the cells, gate, β and rule that the paper has on this host, without a
+    baseline and at its own guidance whatever select says, for a row to compare with; `montecarlo` asks continuations
+    of every prompt and pays for them there, so it is taken only where nothing else is. A setting is taken over the
+    host's own order only if its interval, corrected for all that was tried, is above 0. An interrupted fit goes on
+    where it was. Beside the policy lie the account of the choice (.account.json) and, of a head, its control
+    (.shuffled.dprm). Look at `test` once, with `dprm compare`. A policy
     that is written into the folder of the committed weights is entered into its manifest.
 
     With `--traces` and `--rewards` a table is learned from what a served model has chosen, without a model call.
@@ -113,6 +119,7 @@ def fit(
 
     from dprm.cli.progress import bars
     from dprm.evaluate.learn import fit_and_settle
+    from dprm.evaluate.verdict import REGARDLESS
     from dprm.fit.cost import Cost
     from dprm.host import weights as committed
     from dprm.host.variants import with_problems
@@ -122,6 +129,7 @@ def fit(
     asked: dict[str, Any] = {"difficulty": difficulty, "width": width, "temperature": temperature}
     asked |= {"preference": preference, "reward": reward, "weights": weights, "prompts": prompts, "length": length}
     asked |= {"block": block, "steps": steps, "mask_id": mask_id, "trust_remote_code": trust_remote_code or None}
+    asked |= {"head_where_asked": head_where_asked or None, "reuse_blocks": reuse_blocks or None}
     with clear_errors("fit"):
         writable(out)
         if rule is not None:
@@ -155,7 +163,7 @@ def fit(
                 folder=work or path.with_name(f"{path.stem}.fit"),
                 on=on,
                 guidances=None if guidance is None else _numbers("guidance", guidance),
-                rule=rule or "top_m",
+                rule=rule,
                 on_progress=on_progress,
                 settings={name: value for name, value in settings.items() if value is not None},
             )
@@ -177,6 +185,8 @@ def fit(
         say(f"{name} took {Cost.of_notes(fitted.policy.notes)}")
     for line in account.lines():
         say(line)
+    if REGARDLESS in policy.notes:
+        say(f"Deployed at guidance {policy.guidance:g} to be shown, not to be used: {policy.notes[REGARDLESS]}")
     say(f"{path}: digest {policy.digest[:16]}; try it with `{_compare(host, path, asked)}`")
 
 

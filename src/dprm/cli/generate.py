@@ -12,9 +12,11 @@ from dprm.cli.arguments import (
     Block,
     Device,
     Difficulty,
+    HeadWhereAsked,
     Length,
     MaskId,
     PreferenceText,
+    ReuseBlocks,
     Seed,
     Steps,
     TrustRemoteCode,
@@ -28,6 +30,9 @@ from dprm.cli.failure import clear_errors
 def generate(
     host: Annotated[
         str | None, typer.Argument(help="A host that makes things, such as genmol; or give --model.")
+    ] = None,
+    text: Annotated[
+        str | None, typer.Argument(help="HOST: what to make, where it takes words, such as a caption for omni.")
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="HOST: the file; its ending says the form, such as mols.sdf.")
@@ -66,6 +71,8 @@ def generate(
     width: Width = None,
     mask_id: MaskId = None,
     trust_remote_code: TrustRemoteCode = False,
+    head_where_asked: HeadWhereAsked = False,
+    reuse_blocks: ReuseBlocks = False,
     seed: Seed = 0,
     rows: Annotated[int, typer.Option(min=1, help="Decoded together; changes the time, not the result.")] = 8,
     device: Device = "cpu",
@@ -73,8 +80,9 @@ def generate(
     """**Generate** under a learned order: things of a host, such as molecules, or answers of a Hugging Face checkpoint.
 
     Of a host what is not valid or comes twice is left out, and said; the best by your preference come first:
-    `dprm generate genmol --preference qed=0.55,sa=0.45 -n 100 --out mols.sdf`. Of a checkpoint answers are shown while
-    they are revealed: `dprm generate --model words --policy words.dprm --prompt "..." --length 48`.
+    `dprm generate genmol --preference qed=0.55,sa=0.45 -n 100 --out mols.sdf`; some take words,
+    `dprm generate omni "three red circles left of a blue square" --out picture.png`. Of a checkpoint answers are shown
+    while they are revealed: `dprm generate --model words --policy words.dprm --prompt "..." --length 48`.
     """
     with clear_errors("generate"):
         if (host is None) == (model is None):
@@ -85,6 +93,7 @@ def generate(
         designs(
             host,
             out,
+            text=text,
             count=count,
             policy=policy,
             preference=preference,
@@ -115,6 +124,8 @@ def generate(
             width=width,
             mask_id=mask_id,
             trust_remote_code=trust_remote_code,
+            head_where_asked=head_where_asked,
+            reuse_blocks=reuse_blocks,
             seed=seed,
             device=device,
         )

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dprm.cli.arguments import Address, AsJson, Device, Difficulty, EngineName, Seed, Workers, chosen_engine, writable
+from dprm.cli.arguments import (
+    Address,
+    AsJson,
+    Compiled,
+    Device,
+    Difficulty,
+    EngineName,
+    Seed,
+    Workers,
+    chosen_engine,
+    writable,
+)
 from dprm.cli.failure import clear_errors
 from dprm.cli.terminal import say, say_json, terminal
 
@@ -60,6 +71,7 @@ def study(
         int, typer.Option(min=1, help="Canvases decoded together; changes the time, not the result.")
     ] = 512,
     device: Device = "cpu",
+    compiled: Compiled = False,
     out: Annotated[Path | None, typer.Option(help="The card; default runs/study-HOST.json.")] = None,
     work: Annotated[Path | None, typer.Option(help="Keeps what is done; default runs/study-HOST.")] = None,
     tiny: Annotated[bool, typer.Option("--tiny", help="A rehearsal: small models, few steps, few problems.")] = False,
@@ -92,6 +104,7 @@ def study(
         writable(path)
         trainings = (trainings.rehearsal() if tiny else trainings).with_settings(settings)
         asked: dict[str, Any] = {"steps": steps, "samples": samples, "temperature": temperature}
+        asked["fast"] = compiled or None
         asked |= {"orders": _listed(orders), "widths": _whole(widths)}
         trainings = replace(trainings, **{option: value for option, value in asked.items() if value is not None})
         files = dict(_file(text) for text in weights or [])

@@ -20,7 +20,8 @@ def theory(
         typer.Option(
             metavar="SUBSTRING",
             help="Run only statements whose name contains this, and explain each: claim, condition, numbers. "
-            "Topics: doob, softbon, tracking, score, alignment, predictor, sampling, early, late, gating, ordering.",
+            "Topics: doob, softbon, tracking, score, online, alignment, predictor, sampling, early, late, gating, "
+            "ordering.",
         ),
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")] = False,

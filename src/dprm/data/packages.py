@@ -39,7 +39,7 @@ class Source:
 
     Attributes:
         package, archive: the package, and the name of one of its archives (wheel or source) in the registry.
-        sha256: of the archive. inside: path of the file in it.
+        sha256: of the archive. inside: path of the file in it; empty: the archive itself.
         licence: of the data. about: what it is, for people.
     """
 
@@ -56,13 +56,13 @@ class Source:
         Raises:
             ValueError: no network, another checksum, or no such file in the archive; the message says what to do.
         """
-        path = cache() / self.package / f"{self.sha256[:12]}-{Path(self.inside).name}"
+        path = cache() / self.package / f"{self.sha256[:12]}-{Path(self.inside or self.archive).name}"
         note = path.with_name(f"{path.name}.source.json")
         if path.is_file() and note.is_file() and json.loads(note.read_text()).get("file_sha256") == _sha256(path):
             return path
         claim(path.parent)
         archive = self._archive(on_progress)
-        write_whole(path, _member(archive, self.inside))
+        write_whole(path, _member(archive, self.inside) if self.inside else archive.read_bytes())
         origin = {**asdict(self), "file_sha256": _sha256(path)}
         write_whole(note, (json.dumps(origin, indent=1) + "\n").encode())
         archive.unlink()

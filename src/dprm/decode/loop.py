@@ -248,7 +248,7 @@ class _Batch:
         """[B] bool on the CPU, which rows are finished. Looks at an accelerator only where no schedule tells."""
         over = torch.zeros(len(self.state), dtype=torch.bool) if self.left is None else self.left <= 0
         if not self.exact and not bool(over.all()):
-            over = over | ~_competing(self.state, decoding).any(1).cpu()
+            over = over | ~competing(self.state, decoding).any(1).cpu()
         return over
 
     def __getitem__(self, rows: Tensor) -> _Batch:
@@ -298,10 +298,13 @@ def _steps_left(state: State, decoding: Decoding) -> tuple[Tensor | None, bool]:
     return torch.where(masked > 0, (int(steps) - state.step.cpu()).clamp(min=1), 0), not can_look(state.tokens)
 
 
-def _competing(state: State, decoding: Decoding) -> Tensor:
+def competing(state: State, decoding: Decoding) -> Tensor:
     """[B,L] bool, the positions a step chooses among, of all windows; a row that has none is done."""
     masked = state.tokens == decoding.mask_id
-    return masked if decoding.revoke is None else decoding.revoke.competing(state, masked)
+    if decoding.revoke is not None:
+        return decoding.revoke.competing(state, masked)
+    ended = getattr(decoding.window, "ended", None)
+    return masked if ended is None else masked & ~ended(state, masked).unsqueeze(1)
 
 
 def step_of(
@@ -315,7 +318,7 @@ def step_of(
     """One step of a batch; rows that are over wait."""
     state, revoke = batch.state, decoding.revoke
     masked = state.tokens == decoding.mask_id
-    eligible = _competing(state, decoding)
+    eligible = competing(state, decoding)
     if over is not None:
         eligible = eligible & ~over.to(eligible.device, non_blocking=True).unsqueeze(1)
     active = eligible.any(1)

@@ -1,4 +1,7 @@
-"""Windows: which masked positions are eligible now."""
+"""Windows: which masked positions are eligible now.
+
+A window that also has `ended`, (state, masked [B,L]) → [B] bool, says of which rows nothing more is revealed.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,10 @@
                       that the problems take turns in. Of a head: fitted on the same answers, permuted inside states,
                       its strength chosen the same way
     gate only         values off; a shortlist is drawn ∝ ψ, as by an order that explores, and its best by ψ taken
-    count only        the value of every cell is how often it was seen, on the scale of the values: reward is off
+    count only        the value of every cell is how often it was seen, on the scale of the values: reward is off; of a
+                      head, how often it was compared
+    no states         poorer cells: those that differ in the host's state alone are one, with all their evidence
+    no phases         the same of cells that differ in the phase alone
     no shortlist      the m largest scores of the whole canvas
     reward only       the host's signal off: the score is η·guidance·β·R̂ alone, ties to the left
     uniform           values and signal off: a uniformly random order
@@ -29,6 +32,8 @@ PERMUTATIONS = 8
 SHUFFLED = "shuffled values"
 GATE_ONLY = "gate only"
 COUNT_ONLY = "count only"
+NO_STATES = "no states"
+NO_PHASES = "no phases"
 NO_SHORTLIST = "no shortlist"
 REWARD_ONLY = "reward only"
 UNIFORM = "uniform"
@@ -63,14 +68,42 @@ def count_only(order: Order, seed: int = 0) -> Order | None:
     policy = order.policy()
     support = policy.table.support
     known = support > 0
-    if policy.head is not None or int(known.sum()) < 2:
+    if int(known.sum()) < 2 or (policy.head is not None and policy.head.counts is None):
         return None
     value, count = policy.table.value, support.log1p()
     spread = count[known].std(correction=0)
     if spread == 0:
         return None
-    scaled = (count - count[known].mean()) / spread * value[known].std(correction=0) + value[known].mean()
-    return _acting(replace(policy, table=Table(torch.where(known, scaled, 0.0), support), stats=None), order)
+    # The differences that a head predicts have root mean square 1.
+    width, middle = (1.0, 0.0) if policy.head is not None else (value[known].std(correction=0), value[known].mean())
+    scaled = (count - count[known].mean()) / spread * width + middle
+    table = Table(torch.where(known, scaled, 0.0), support)
+    return _acting(replace(policy, table=table, head=None, stats=None), order)
+
+
+def no_states(order: Order, seed: int = 0) -> Order | None:
+    """The host's states are not told apart."""
+    return _poorer(order, 2)
+
+
+def no_phases(order: Order, seed: int = 0) -> Order | None:
+    """Early and late decisions are not told apart."""
+    return _poorer(order, 0)
+
+
+def _poorer(order: Order, axis: int) -> Order | None:
+    """Cells along an axis of the grid share their evidence: R̂ = (1/β) log of the mean of exp(βR̂) over all of it."""
+    policy = order.policy()
+    shape = (policy.cells.tables, *policy.cells.shape)
+    if policy.head is not None or shape[axis + 1] == 1:
+        return None
+    value, support = (column.view(shape) for column in (policy.table.value, policy.table.support))
+    total = support.sum(axis + 1, keepdim=True)
+    weight = support / total.clamp(min=1e-300)
+    pooled = (weight * (policy.beta * value).exp()).sum(axis + 1, keepdim=True)
+    shared = torch.where(total > 0, pooled.clamp(min=1e-300).log() / policy.beta, 0.0)
+    table = Table(*(column.expand(shape).reshape(-1).clone() for column in (shared, total)))
+    return _acting(replace(policy, table=table, stats=None), order)
 
 
 def no_shortlist(order: Order, seed: int = 0) -> Order | None:
@@ -93,6 +126,8 @@ ABLATIONS: dict[str, Callable[[Order, int], Order | None]] = {
     SHUFFLED: shuffled_values,
     GATE_ONLY: gate_only,
     COUNT_ONLY: count_only,
+    NO_STATES: no_states,
+    NO_PHASES: no_phases,
     NO_SHORTLIST: no_shortlist,
     REWARD_ONLY: reward_only,
     UNIFORM: uniform,

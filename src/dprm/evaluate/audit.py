@@ -30,14 +30,18 @@ These describe order, not reasoning: a reveal is never replaced. Shapes: B rows,
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from dprm.evaluate.bootstrap import mean_interval
+
 FAR = 8
+# Of a decoding, by statistic: [N] its mean over the samples of a problem, and over those that were won.
+Means = Mapping[str, tuple[Tensor, Tensor]]
 
 
 class Mean(NamedTuple):
@@ -114,6 +118,35 @@ def means_of(
     grouped = {name: value.view(-1, samples) for name, value in measured.items()}
     wins = won.view(-1, samples)
     return {name: (value.nanmean(1), value.masked_fill(~wins, torch.nan).nanmean(1)) for name, value in grouped.items()}
+
+
+def summarised(
+    means: Sequence[Means], usual: Sequence[Means] | None, resamples: int = 5000, seed: int = 0
+) -> dict[str, Any]:
+    """Every statistic that is defined somewhere, as plain numbers for a card: its mean and interval, its paired
+    difference to the host's own order, and its mean inside the wins.
+
+    Args:
+        means: what `means_of` gives, one a decode seed. usual: the same of the host's own order; None, or the same
+            list: there is no difference.
+    """
+    entry: dict[str, Any] = {}
+    for name in means[0]:
+        value, wins = (torch.stack([each[name][side] for each in means]).nanmean(0) for side in (0, 1))
+        there = ~value.isnan()
+        if not bool(there.any()):
+            continue
+        mean = mean_interval(value[there], resamples, seed=seed)
+        entry[name] = {"mean": mean.estimate, "low": mean.low, "high": mean.high, "rows": int(there.sum())}
+        if usual is not None and usual is not means:
+            other = torch.stack([each[name][0] for each in usual]).nanmean(0)
+            both = there & ~other.isnan()
+            if bool(both.any()):
+                delta = mean_interval((value - other)[both], resamples, seed=seed)
+                entry[name] |= {"delta": delta.estimate, "delta_low": delta.low, "delta_high": delta.high}
+        if not bool(wins.isnan().all()):
+            entry[name]["wins"] = wins.nanmean().item()
+    return entry
 
 
 def content_steps(step_map: Tensor, tokens: Tensor, eot: int | None) -> Tensor:

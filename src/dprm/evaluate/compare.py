@@ -11,12 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from dprm.evaluate.arms import Contender
+from dprm.evaluate.audit import Means, means_of, summarised
 from dprm.evaluate.card import Arm, Card
 from dprm.evaluate.diagnostics import terminal_sensitivity
+from dprm.evaluate.divergence import divergence
 from dprm.evaluate.estimates import judged_again
 from dprm.evaluate.measure import measured, set_estimates
+from dprm.evaluate.mechanism import cases, mechanism
 from dprm.evaluate.outcomes import Outcomes
+from dprm.evaluate.parts import by_part
 from dprm.evaluate.replays import partings, replays
 from dprm.evaluate.verdict import CHOOSING
 from dprm.host.decoded import decoded
@@ -24,7 +30,9 @@ from dprm.host.engine import Engine
 from dprm.host.host import Host, Problems
 from dprm.host.identity import model_word
 from dprm.host.rollout import Rollout
+from dprm.order import Order
 from dprm.order.checks import check_count
+from dprm.train.task import successes
 
 
 @dataclass(frozen=True)
@@ -96,8 +104,18 @@ def compare(
         arm.fit, arm.ablates = dict(contender.fit), contender.ablates
         arm.metrics = set_estimates(host, problems, rollouts[name], control)
         by_name[name] = arm
+    _add_traces(host, problems, arms, rollouts, by_name, reference, resamples, seeds[0])
     first = {name: answers[0] for name, answers in rollouts.items()}
-    examples = {name: shown for name, each in first.items() if (shown := host.examples(problems, each.tokens))}
+    parts = by_part(host, problems, rollouts, reference, resamples, seeds[0])
+    learned = {name: order for name, contender in arms.items() if (order := _learned(contender)) is not None}
+    explained = {
+        name: mechanism(host, problems, order, first[name], first[reference], seeds[0])
+        for name, order in learned.items()
+        if parts
+    }
+    shown = {name: cases(host, problems, (name, first[name]), (reference, first[reference])) for name in learned}
+    gallery = {name: each for name, each in shown.items() if each}
+    examples = {name: lines for name, each in first.items() if (lines := host.examples(problems, each.tokens))}
     card = Card(
         host=host.name,
         variant=host.variant,
@@ -120,9 +138,60 @@ def compare(
             **(notes or {}),
             "outputs": terminal_sensitivity(first).facts(),
             **({"examples": examples} if examples else {}),
+            **({"parts": parts} if parts else {}),
+            **({"mechanism": explained} if explained else {}),
+            **({"gallery": gallery} if gallery else {}),
         },
         replays=replays(host, first, reference),
         partings=partings(first, reference),
     )
     outcomes = Outcomes.of(problems, rollouts)
     return Comparison(judged_again(card, outcomes), outcomes, rollouts)
+
+
+def _learned(contender: Contender) -> Order | None:
+    """The order of an arm that has values and is no control of another."""
+    order = contender.order
+    if order is None or contender.ablates is not None or not order.guidance or not contender.fit:
+        return None
+    return order
+
+
+def _add_traces(
+    host: Host,
+    problems: Problems,
+    contenders: Mapping[str, Contender],
+    rollouts: Mapping[str, Sequence[Rollout]],
+    arms: Mapping[str, Arm],
+    reference: str,
+    resamples: int,
+    seed: int,
+) -> None:
+    """What reveals looked like: the order audit, and where each arm first parts from the reference."""
+    how: dict[str, Any] = {"resamples": resamples, "seed": seed}
+    rewards = {name: torch.stack([host.reward(run.scores) for run in runs]) for name, runs in rollouts.items()}
+    audits: dict[str, list[Means]] = {}
+    if host.audit is not None:
+        for name, runs in rollouts.items():
+            audits[name] = [
+                means_of(run.step_map, run.tokens, successes(host, run.scores), **host.audit) for run in runs
+            ]
+    for name, arm in arms.items():
+        if name in audits:
+            usual = None if name == reference else audits[reference]
+            arm.diagnostics["audit"] = _rounded(summarised(audits[name], usual, **how))
+        if name != reference:
+            arm.diagnostics["divergence"] = divergence(
+                rollouts[name],
+                rollouts[reference],
+                rewards[name],
+                rewards[reference],
+                contenders[name].order,
+                groups=problems.groups,
+                **how,
+            )
+
+
+def _rounded(audit: dict[str, Any]) -> dict[str, Any]:
+    """Five digits say all that an audit can."""
+    return {name: {key: round(value, 5) for key, value in entry.items()} for name, entry in audit.items()}

@@ -3,6 +3,7 @@
     selections            how often each confidence bin is selected, early and late, and at which cross-entropy
     agreement             the same against known answers
     residual_coverage     how much of what is selected, bin by bin, lies in cells without enough evidence
+    stored_coverage       which share of all cells has evidence, and enough of it
     settled_share         how much of a table's evidence is for values larger than they can be off
     terminal_sensitivity  whether different orders end in different outputs, compared exactly
 
@@ -150,6 +151,14 @@ def residual_coverage(rollout: Rollout, order: Order, low: float = LOW) -> Cover
     unready = column.bincount(missing, minlength=cells.bins)
     few = _low_bins(cells.bins, low)
     return Coverage(unready / count, float(unready[:few].sum() / count[:few].sum()))
+
+
+def stored_coverage(order: Order) -> dict[str, Any]:
+    """The support of what is stored, apart from what is selected: how many cells there are, and the shares of them
+    with any evidence and with enough of it."""
+    support = order.table().support
+    seen, ready = (support > 0).double().mean(), (support >= max(order.gate.ready, 1e-12)).double().mean()
+    return {"stored": {"cells": len(support), "seen": round(float(seen), 5), "ready": round(float(ready), 5)}}
 
 
 def settled_share(stats: Stats, table: Table) -> float:

@@ -7,6 +7,7 @@ decode seeds, N problems, J metrics.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,6 +15,7 @@ from torch import Tensor
 from dprm.evaluate.bootstrap import Interval, difference_interval, mean_interval, spread
 from dprm.evaluate.card import Arm, Card, Estimate
 from dprm.evaluate.outcomes import Outcomes
+from dprm.evaluate.passk import KS, mean_pass, pass_table
 from dprm.evaluate.seeds import averages
 from dprm.evaluate.verdict import judge
 
@@ -42,7 +44,7 @@ def judged_again(card: Card, outcomes: Outcomes) -> Card:
             metrics[metric.name] = reward if same else sampling.estimate(values, other)
         ordered = {metric.name: replace(metrics[metric.name]) for metric in card.metrics if metric.name in metrics}
         arms[name] = _with_gap(replace(arm, **vars(reward), metrics=ordered), rewards, name, sampling)
-    notes = {note: value for note, value in card.notes.items() if note != "seeds"}
+    notes = {note: value for note, value in card.notes.items() if note not in ("seeds", "passk")}
     per_problem = {name: reward.mean(0) for name, reward in rewards.items()}
     fits = {name: arm.fit for name, arm in card.arms.items() if arm.fit and arm.ablates is None}
     if groups_of_fits := averages(
@@ -55,6 +57,8 @@ def judged_again(card: Card, outcomes: Outcomes) -> Card:
         groups=outcomes.group,
     ):
         notes["seeds"] = groups_of_fits
+    if passing := _passing(card, outcomes, sampling):
+        notes["passk"] = passing
     judged = replace(card, arms=arms, notes=notes)
     return replace(judged, verdict=judge(judged).facts())
 
@@ -87,6 +91,25 @@ class _Sampling:
             seed=self.seed,
             groups=self.groups,
         )
+
+
+def _passing(card: Card, outcomes: Outcomes, sampling: _Sampling) -> dict[str, dict[str, Any]]:
+    """pass@K of every arm where tokens are drawn, the decode seeds being the samples: of every K its mean under both
+    estimators, and the mean over K (unbiased) with its interval and its difference to the reference."""
+    solved = next((column for column, metric in enumerate(card.judged) if metric.name == "solved"), None)
+    if solved is None or len(card.seeds) < 2 or "temperature" not in card.decoding:
+        return {}
+    best = card.judged[solved].range[1]
+    success = {name: (outcomes.scores[name][..., solved] >= best).T for name in card.arms}
+    ks = [k for k in KS if k <= len(card.seeds)]
+    passed = {name: mean_pass(rows, ks).unsqueeze(0) for name, rows in success.items()}
+    table = {}
+    for name, rows in success.items():
+        control = None if name == card.reference else passed[card.reference]
+        mean = sampling.estimate(passed[name], control)
+        found = {field: value for field, value in vars(mean).items() if value is not None and field != "spread"}
+        table[name] = {**pass_table(rows, ks), "mean over K": found}
+    return table
 
 
 def _with_gap(arm: Arm, rewards: dict[str, Tensor], name: str, sampling: _Sampling) -> Arm:

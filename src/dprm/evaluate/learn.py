@@ -19,6 +19,7 @@ from dprm.evaluate.card import Card
 from dprm.evaluate.compare import compare
 from dprm.evaluate.protocol import Account, Settled, settle
 from dprm.fit.estimators import Fitted, estimator, fit
+from dprm.fit.paper import PAPER
 from dprm.host.engine import Engine
 from dprm.host.host import Host
 from dprm.order.policy import Policy
@@ -122,15 +123,19 @@ def fit_and_settle(
     folder: Path | None = None,
     on: Engine | None = None,
     guidances: tuple[float, ...] | None = None,
-    rule: str = "top_m",
+    rule: str | None = None,
     on_progress: Progress | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> tuple[dict[str, Fitted], Settled]:
     """Fit with every estimator, then choose on the select split; see `learn`.
 
     Args:
-        guidances: what to try of each policy; None: what its estimator suggests. rule: how the policy is deployed.
+        guidances: what to try of each policy; None: what its estimator suggests.
+        rule: how the policy is deployed; None: the largest scores, and of the paper's controller its own rule.
     """
+    letter = PAPER in names
+    if letter and len(names) > 1:
+        raise ValueError(f"estimator has {PAPER} among {len(names)}: it is shown beside others, not chosen among them")
     estimators = {name: estimator(name, **dict(settings or {})) for name in names}
     fits = {}
     for name, each in estimators.items():
@@ -151,7 +156,8 @@ def fit_and_settle(
         problems,
         fits,
         strengths,
-        rule=rule,
+        rule=rule or (None if letter else "top_m"),
+        regardless=letter,
         rows=rows,
         seed=seed,
         folder=None if folder is None else folder / "select",

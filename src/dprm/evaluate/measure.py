@@ -13,7 +13,7 @@ from torch import Tensor
 
 from dprm.evaluate.bootstrap import percentile_interval, resampled_means, spread, student_interval
 from dprm.evaluate.card import Arm, Estimate
-from dprm.evaluate.diagnostics import differing, residual_coverage, selections, settled_share
+from dprm.evaluate.diagnostics import differing, residual_coverage, selections, settled_share, stored_coverage
 from dprm.host.host import Host, Problems
 from dprm.host.metrics import SET
 from dprm.host.rollout import Rollout
@@ -58,7 +58,7 @@ def _add_policy(arm: Arm, order: Order, rollout: Rollout) -> None:
     if supported or order.stats is not None or order.head is not None:
         arm.policy, arm.guidance = order.policy().digest, order.guidance
     if supported:
-        arm.diagnostics |= residual_coverage(rollout, order).facts()
+        arm.diagnostics |= residual_coverage(rollout, order).facts() | stored_coverage(order)
     if order.head is not None and order.head.counts is None:
         arm.ready = arm.gate = 0.0  # Nobody knows what it was fitted on: no decision is known to be like it.
     if order.stats is not None:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from dprm.evaluate.choosing import choose, problems_needed
-from dprm.evaluate.verdict import EQUAL_CALLS
+from dprm.evaluate.verdict import EQUAL_CALLS, REGARDLESS
 from dprm.fit.estimators import Fitted
 from dprm.fit.montecarlo import MonteCarlo, is_local
 from dprm.fit.tracking import DELTA
@@ -125,7 +125,8 @@ def settle(
     fits: Mapping[str, Fitted],
     strengths: Mapping[str, tuple[float, ...]],
     *,
-    rule: str = "top_m",
+    rule: str | None = "top_m",
+    regardless: bool = False,
     rows: int = 64,
     seed: int = 0,
     folder: Path | None = None,
@@ -136,7 +137,9 @@ def settle(
 
     Args:
         problems: the select split. fits: by name. strengths: guidances, above 0, to try of each.
-        rule: how deployed policies select.
+        rule: how deployed policies select; None: as they were learned.
+        regardless: where no setting is taken, deploy the one of the best mean all the same, and note it: to be shown
+            beside others, not to be used.
         folder, on: as in `decoded`.
     """
     for name, fitted in fits.items():
@@ -182,7 +185,7 @@ def settle(
         trials = {f"shuffled at {g:g}": _way(control_policy, g, rule) for g in strengths[taken.policy]}
         controls = answered(trials)
         best = max(strengths[taken.policy], key=lambda g: float(controls[f"shuffled at {g:g}"][0].mean()))
-        shuffled = replace(control_policy, guidance=best, rule=rule)
+        shuffled = replace(control_policy, guidance=best, rule=rule or control_policy.rule)
         answers |= controls
     account = Account(
         host.name,
@@ -196,13 +199,17 @@ def settle(
         {name: _settled_share(policy) for name, policy in policies.items() if policy.stats is not None},
         sum(int(nfe.sum()) for _, nfe in answers.values()),
     )
-    policy = policies[taken.policy] if taken is not None else next(iter(policies.values()))
-    guidance = 0.0 if taken is None else taken.guidance
-    notes = {**policy.notes, "selected_on": problems.digest}
-    return Settled(replace(policy, guidance=guidance, rule=rule, notes=notes), shuffled, account)
+    deployed, notes = taken, {"selected_on": problems.digest}
+    if taken is None and regardless and settings:
+        deployed = max(settings.values(), key=lambda setting: setting.mean)
+        notes[REGARDLESS] = f"select says {deployed.delta:+.4f} [{deployed.low:+.4f}, {deployed.high:+.4f}]"
+    policy = policies[deployed.policy] if deployed is not None else next(iter(policies.values()))
+    guidance = 0.0 if deployed is None else deployed.guidance
+    settled = replace(policy, guidance=guidance, rule=rule or policy.rule, notes={**policy.notes, **notes})
+    return Settled(settled, shuffled, account)
 
 
-def _way(policy: Policy, guidance: float, rule: str) -> Way:
+def _way(policy: Policy, guidance: float, rule: str | None) -> Way:
     if is_local(policy):
         return MonteCarlo.of_policy(policy, guidance)
     return Decode(Order.from_policy(policy, rule=rule, guidance=guidance))

@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 
 from dprm.decode.counts import Fixed
-from dprm.evaluate.audit import means_of
-from dprm.evaluate.bootstrap import mean_interval
+from dprm.evaluate.audit import means_of, summarised
 from dprm.evaluate.outcomes import Outcomes
 from dprm.evaluate.study import EMPTY, LEARNED, Condition, Study, judged_again
 from dprm.host.decoded import decoded
@@ -30,6 +29,7 @@ from dprm.order import Order, Policy
 from dprm.order.files import claim
 from dprm.order.rules import RULES
 from dprm.order.signals import resolve_signal
+from dprm.train.denoiser import Denoiser
 from dprm.train.task import Task, successes
 from dprm.train.trainings import Trained, Trainings
 from dprm.train.transformer import Transformer
@@ -69,7 +69,10 @@ def study(
     problems, parts = in_parts(poser.problems(split, limit, seed), trainings)
     claim(folder)
     arms = trainings.trained(name, task, weights, folder, seed, device)
-    loads = {arm: partial(loaded, task, trained.path.resolve(), device, difficulty) for arm, trained in arms.items()}
+    loads = {
+        arm: partial(loaded, task, trained.path.resolve(), device, difficulty, trainings.fast)
+        for arm, trained in arms.items()
+    }
     hosts = {arm: load() for arm, load in loads.items()}
     engines = {arm: (on or Serial()).of(load) for arm, load in loads.items()}
     card = Study(
@@ -143,7 +146,7 @@ def decoded_study(
                     progress.show(len(entries), total)
                 usual = audited.get(card.notes["usual"])
                 audits += [
-                    {**asdict(Condition(arm, order, width)), **_audited(own_means, usual, card)}
+                    {**asdict(Condition(arm, order, width)), **summarised(own_means, usual, card.resamples, card.seed)}
                     for order, own_means in audited.items()
                 ]
     outcomes = Outcomes(problems.key.cpu(), problems.groups.cpu(), scores, nfe)
@@ -196,9 +199,13 @@ def in_parts(problems: Problems, trainings: Trainings) -> tuple[Problems, dict[s
     return problems[torch.tensor(order)], parts
 
 
-def loaded(task: Task, path: Path, device: torch.device, difficulty: str | None) -> Host:
-    """The host of a training."""
-    return at(task.load(path, device), difficulty)
+def loaded(task: Task, path: Path, device: torch.device, difficulty: str | None, fast: bool = False) -> Host:
+    """The host of a training; fast: with its model compiled."""
+    host = task.load(path, device)
+    model = host.model()
+    if fast and isinstance(model, Denoiser):
+        model.compile()
+    return at(host, difficulty)
 
 
 def at(host: Host, difficulty: str | None) -> Host:
@@ -216,28 +223,3 @@ def _price(runs: Sequence[Rollout]) -> dict[str, Any]:
     whole = Rollout.joined(runs)
     calls = {kind: column.double().mean().item() for kind, column in whole.calls.items()}
     return {"calls": calls, "seconds": whole.seconds.double().mean().item()}
-
-
-Means = Mapping[str, tuple[Tensor, Tensor]]
-
-
-def _audited(means: Sequence[Means], usual: Sequence[Means] | None, card: Study) -> dict[str, Any]:
-    """Every statistic that is defined somewhere: its mean, its paired difference to the host's own order, its mean
-    inside the wins."""
-    entry: dict[str, Any] = {}
-    for name in means[0]:
-        value, wins = (torch.stack([seed[name][side] for seed in means]).nanmean(0) for side in (0, 1))
-        there = ~value.isnan()
-        if not bool(there.any()):
-            continue
-        mean = mean_interval(value[there], card.resamples, seed=card.seed)
-        entry[name] = {"mean": mean.estimate, "low": mean.low, "high": mean.high, "rows": int(there.sum())}
-        if usual is not None and usual is not means:
-            other = torch.stack([seed[name][0] for seed in usual]).nanmean(0)
-            both = there & ~other.isnan()
-            if bool(both.any()):
-                delta = mean_interval((value - other)[both], card.resamples, seed=card.seed)
-                entry[name] |= {"delta": delta.estimate, "delta_low": delta.low, "delta_high": delta.high}
-        if not bool(wins.isnan().all()):
-            entry[name]["wins"] = wins.nanmean().item()
-    return entry

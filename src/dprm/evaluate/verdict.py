@@ -7,6 +7,7 @@ The paper's deployment rule as a program. The rules are asked in this order; the
     do not promote       the whole paired interval is below 0
     fall back            no gain: the lower end of the paired interval, widened for the policies tried, is not above 0
     fall back            the gain was seen on the fit or select split only
+    fall back            the select split did not take it: it was deployed to be shown
     fall back            sparse: fewer than half of the decisions are in ready cells
     fall back            unsettled: most of a table's evidence is for values smaller than their radius
     fall back            no value control in the card, or aliased: shuffled values do as well
@@ -40,6 +41,8 @@ VERDICTS = (APPLY, FALL_BACK, DO_NOT_PROMOTE, REPORT_COST)
 CHOOSING = ("train", "fit", "select")
 # More calls than this share of the reference's are a cost, not rounding.
 EQUAL_CALLS = 1.01
+# The note of a policy that is shown although the select split did not take it.
+REGARDLESS = "regardless"
 # Outputs do not change if none of n does and, at 95 %, no more than this share can: 3/n, the rule of three.
 FEW_OUTPUTS = 0.05
 # Fewer decisions than this in ready cells: the table is sparse; less evidence than this for values larger than they can
@@ -130,6 +133,8 @@ def _rule(card: Card, name: str, tries: int) -> tuple[str, str]:
         return FALL_BACK, f"no gain on {card.split}" + ("; the table is sparse" if arm.ready < ENOUGH_READY else "")
     if card.split in CHOOSING:
         return FALL_BACK, f"a gain on {card.split}, not yet tested"
+    if REGARDLESS in arm.fit:
+        return FALL_BACK, f"a gain, but select did not take it: {arm.fit[REGARDLESS]}"
     if arm.nfe > EQUAL_CALLS * reference.nfe or arm.fit.get("estimator") == MONTE_CARLO:
         if any(control.mean >= arm.mean for control in _controls(card, arm)):
             return FALL_BACK, "the reference does as well at equal model calls"

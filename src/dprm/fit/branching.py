@@ -27,7 +27,7 @@ from torch import Tensor
 
 from dprm.decode.counts import Fixed, depends_on_step
 from dprm.decode.decoding import Decoding
-from dprm.decode.loop import Model, Result, Step, advance, begin, commit
+from dprm.decode.loop import Model, Result, Step, advance, begin, commit, competing
 from dprm.decode.state import State
 from dprm.fit.branches import Branches
 from dprm.fit.cost import Cost
@@ -236,7 +236,7 @@ def _finished(
         result = advance(model, state, order, continued, until=until)
         state = result.state
         hidden = state.tokens == decoding.mask_id
-        over = torch.ones_like(going, dtype=torch.bool) if until is None else ~hidden.any(1)
+        over = torch.ones_like(going, dtype=torch.bool) if until is None else ~competing(state, decoding).any(1)
         rejoined = torch.zeros_like(over) if until is None else _came_back(state, hidden, native, timed) & ~over
         tokens[going[over]] = state.tokens[over]
         cost += Cost(rejoined=int(rejoined.sum()), calls=int(result.row_nfe.sum()))
@@ -256,6 +256,7 @@ def _came_back(state: State, hidden: Tensor, native: Result, timed: bool) -> Ten
     steps, tokens = native.step_map[state.row], native.tokens[state.row]
     revealed = torch.where(hidden, 0, steps)
     latest = revealed.amax(1)
-    earliest_hidden = torch.where(hidden, steps, torch.iinfo(steps.dtype).max).amin(1)
+    # What the native decoding never revealed stands behind the end of its text.
+    earliest_hidden = torch.where(hidden & (steps > 0), steps, torch.iinfo(steps.dtype).max).amin(1)
     same = ((state.tokens == tokens) | hidden).all(1) & (earliest_hidden > latest)
     return same & (state.step == latest) if timed else same

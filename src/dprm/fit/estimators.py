@@ -15,6 +15,7 @@ from dprm.fit.branched import Branched
 from dprm.fit.head import HeadFit
 from dprm.fit.montecarlo import MONTE_CARLO, MonteCarlo
 from dprm.fit.onpolicy import OnPolicy
+from dprm.fit.paper import PAPER, Paper
 from dprm.fit.purpose import purpose
 from dprm.fit.run import Run
 from dprm.fit.sets import Sets
@@ -44,6 +45,7 @@ ESTIMATORS: dict[str, Callable[..., Estimator]] = {
     "leaning": partial(HeadFit, rounds=0),
     "sets": Sets,
     MONTE_CARLO: MonteCarlo,
+    PAPER: Paper,
 }
 
 

@@ -25,6 +25,8 @@ class OnPolicy:
         rule: how positions are drawn while learning; `top_m` would never leave the host's order.
         phases, bins, beta, baseline: of the Order that learns. aux: whether its cells know the host's state.
         gate: (T_warm, T_switch, N_ready), the first two in rounds.
+        ramp: T_warm and T_switch as shares of the rounds, in place of the gate's; None: the gate's.
+        shortlist: (least, most, per m).
         warm_signal: the order before T_warm, where it is another one.
         temperature: of the tokens while learning; None: the host's own.
     """
@@ -38,6 +40,8 @@ class OnPolicy:
     baseline: str = "auto"
     aux: bool = True
     gate: tuple[float, float, float] = (0, 0, 64)
+    ramp: tuple[float, float] | None = None
+    shortlist: tuple[int, int, int] = (8, 64, 4)
     warm_signal: str | None = None
     temperature: float | None = None
 
@@ -60,6 +64,8 @@ class OnPolicy:
         run.reserve(rounds * prompts)
         host = run.host
         warm, switch, ready = self.gate
+        if self.ramp is not None:
+            warm, switch = (share * rounds for share in self.ramp)
         order = Order(
             phases=self.phases,
             bins=self.bins,
@@ -71,6 +77,7 @@ class OnPolicy:
             signal=host.decoding.signal,
             warm_signal=self.warm_signal,
             rule=self.rule,
+            shortlist=self.shortlist,
             explore=True,
             baseline=self.baseline,
             reward_range=host.reward_range,

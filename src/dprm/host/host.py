@@ -21,6 +21,7 @@ from torch import Tensor
 from dprm.decode.decoding import Decoding
 from dprm.decode.loop import Model
 from dprm.decode.rows import Rows, rows_at, rows_count
+from dprm.host.controller import Controller
 from dprm.host.metrics import SET, Metric, Preference, checked_scores, checked_set_scores
 from dprm.order.checks import check_count
 from dprm.order.noise import mix_rows
@@ -113,7 +114,9 @@ class Host(ABC):
         variant: what `at` chose, for people; empty for the host as it is.
         way: makes the way in which answers are compared under an order, such as a search; None: `Decode`.
         ways: further ones that a comparison of this host shows, by name.
+        design: the way in which `dprm generate` answers unless a policy is given; None: `Decode`.
         success: the metric whose highest value is a success; without it, the terminal reward's is.
+        paper: the controller that the paper has on this host, or on one of its kind.
         audit: what an audit of reveals is told of the text: its `eot`, its `digits`, the `mark` before a final answer,
             as far as there are any; None: an order has no places that mean something.
     """
@@ -132,8 +135,10 @@ class Host(ABC):
     variant: str = ""
     way: Callable[[Any], Any] | None = None
     ways: Mapping[str, Any] = MappingProxyType({})
+    design: ClassVar[Any] = None
     success: ClassVar[str] = "solved"
     audit: ClassVar[Mapping[str, Any] | None] = None
+    paper: ClassVar[Controller] = Controller()
 
     @abstractmethod
     def model(self) -> Model:
@@ -146,6 +151,10 @@ class Host(ABC):
     @abstractmethod
     def judge(self, problems: Problems, tokens: Tensor) -> Tensor:
         """[N,J] scores of finished canvases [N,L], a column for every metric that is not of the set; [N] for one."""
+
+    def answered(self, split: str, count: int, seed: int = 0) -> tuple[Problems, Tensor]:
+        """Problems of a split and the answers [N,L] that they were made with, token by token."""
+        raise ValueError(f"host {self.name} knows no answers: what is right there is not one text")
 
     def judge_set(self, problems: Problems, tokens: Tensor) -> dict[str, float]:
         """The metrics of all outputs together, by name."""
@@ -168,8 +177,21 @@ class Host(ABC):
         """A person's own problems from a text file, and one line for each that does not fit and is left out."""
         raise ValueError(f"host {self.name} takes no problem files")
 
+    def read_one(self, text: str) -> Problems:
+        """A person's own problem from a few words."""
+        raise ValueError(f"host {self.name} takes no problem in words, and was given {text!r}")
+
     def examples(self, problems: Problems, tokens: Tensor) -> list[str]:
         """The first few answers as people of the field read them, for a card."""
+        return []
+
+    def parts(self, fact: Any) -> Sequence[str]:
+        """The parts that a problem counts in, such as the format of a question, for a comparison part by part."""
+        return ()
+
+    def gallery(self, problems: Problems, answers: Mapping[str, Rollout]) -> list[str]:
+        """Problems with the answers of several orders to each and the order of their reveals, a line a problem; as
+        `examples`, such lines are drawn where the host can draw. Empty: the host shows none."""
         return []
 
     @classmethod

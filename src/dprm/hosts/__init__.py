@@ -106,6 +106,15 @@ ENTRIES = {
             counted="reasoning steps",
         ),
         Entry(
+            "omni",
+            "pictures of captions, 16×16 visual codes",
+            "visual-code positions",
+            "dprm.hosts.omni.host",
+            "omni.safetensors",
+            "dprm train omni --law confidence --steps 1100 --rows 32 --rate 0.003 --limit 2 --compile"
+            " --out weights/omni.safetensors",
+        ),
+        Entry(
             "antiberty",
             "antibody heavy chains",
             "residues",
@@ -123,6 +132,25 @@ ENTRIES = {
             "dprm data sdpo && dprm train sdpo --law random --steps 8000 --rows 512 --device cuda"
             " --out weights/sdpo.safetensors",
             "dprm.hosts.sdpo.sites",
+        ),
+        Entry(
+            "llada_v",
+            "questions about pictures of scenes",
+            "answer slots",
+            "dprm.hosts.llada_v.host",
+            "llada_v.safetensors",
+            "dprm train llada_v --law random --steps 2500 --rows 256 --rate 2e-3 --compile"
+            " --out weights/llada_v.safetensors",
+        ),
+        Entry(
+            "easy_vqa",
+            "questions about pictures of easy-vqa",
+            "answer slots",
+            "dprm.hosts.llada_v.easy_vqa",
+            "easy_vqa.safetensors",
+            "dprm data easy_vqa && dprm train easy_vqa --law random --steps 600 --rows 128 --rate 2e-3 --compile"
+            " --out weights/easy_vqa.safetensors",
+            data="dprm.hosts.llada_v.easy_vqa",
         ),
         Entry(
             "dplm",

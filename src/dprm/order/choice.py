@@ -7,9 +7,10 @@ Shapes: B rows, L positions, K the largest budget.
 from __future__ import annotations
 
 import copy
+import importlib
 from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple
+from functools import cache, cached_property
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -314,17 +315,26 @@ def only(candidates: Tensor, rank: Tensor, positive: bool = False, out: Tensor |
     return torch.sub(rank, (~candidates).view(torch.uint8), alpha=_PUSH, out=out)
 
 
-def largest(rank: Tensor, candidates: Tensor, count: int | Tensor, most: int) -> Picks:
+def largest(rank: Tensor, candidates: Tensor, count: int | Tensor, most: int, descending: bool = False) -> Picks:
     """The `count` largest candidates of every row, ties to the left; `most` is the largest count, known without a sync.
 
     `rank` has gone through `only`. Where no tie crosses the edge of any row, all above the edge are the answer. To know
     that costs a look at the values; where there is a tie, and always on accelerators, where a look would cost a sync,
-    the candidates at the edge are counted off from the left.
+    the candidates at the edge are counted off from the left: by a kernel, or by torch where Triton is not installed.
+
+    Args:
+        descending: those of a row that are kept come from the largest down, where `kept` is given.
     """
     rows, length = rank.shape
     width = min(most, length)
     if width == 0 or rows == 0:
         return Picks(torch.zeros(rows, 0, dtype=torch.int64, device=rank.device), None)
+    if (kernel := _kernel_for(rank)) is not None:
+        position, kept, flags = kernel.pick(rank, candidates, count, width)
+        if descending:
+            top = rank.gather(1, position).masked_fill_(~kept, -torch.inf)
+            position = position.gather(1, top.sort(dim=1, descending=True, stable=True).indices)
+        return Picks(position, kept, flags)
     if isinstance(count, int):
         picks = clear_cut(rank, width)
         if picks is not None:
@@ -337,6 +347,21 @@ def largest(rank: Tensor, candidates: Tensor, count: int | Tensor, most: int) ->
     if width < length and can_look(rank) and bool((edge > top.gather(1, column.clamp(max=last))).all()):
         return Picks(index[:, :width], torch.arange(width) < column)
     return _counted(rank, candidates, column, edge, width)
+
+
+def _kernel_for(rank: Tensor) -> Any:
+    """The module with the kernel that picks from these, or None."""
+    kernel = _kernel() if rank.is_cuda else None
+    return kernel if kernel is not None and rank.shape[1] <= kernel.LONGEST else None
+
+
+@cache
+def _kernel() -> Any:
+    """The module with the kernel, where triton is installed; nobody else imports it."""
+    try:
+        return importlib.import_module("dprm.order.triton_pick")
+    except ImportError:
+        return None
 
 
 def clear_cut(rank: Tensor, width: int) -> Picks | None:

@@ -13,8 +13,10 @@ L positions, A aux states, S = 2r + 1 shifts.
 
 from __future__ import annotations
 
+import importlib
 import threading
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -133,6 +135,8 @@ class Fold:
 
     def __call__(self, sight: Sight) -> Tensor:
         """R̂ of every position, [B,L] float32."""
+        if (kernel := _kernel_for(sight.candidates)) is not None:
+            return kernel.values(self, sight)  # type: ignore[no-any-return]
         # A hundred small operations: what autograd asks of each would be a part of their price.
         with torch.inference_mode():
             value = self._values(sight)
@@ -224,6 +228,21 @@ class Fold:
         edge = torch.minimum(ordered.gather(1, (length - rank).clamp_(0, length - 1)), self.levels)
         torch.ge(shown.unsqueeze(1), edge.unsqueeze(2), out=above[:, fixed:])
         return above.mul_(weight.unsqueeze(2)).sum(1)
+
+
+def _kernel_for(candidates: Tensor) -> Any:
+    """The module with the kernel for rows like these, or None."""
+    kernel = _kernel() if candidates.is_cuda else None
+    return kernel if kernel is not None and candidates.shape[1] <= kernel.LONGEST else None
+
+
+@cache
+def _kernel() -> Any:
+    """The module with the kernel, where triton is installed; nobody else imports it."""
+    try:
+        return importlib.import_module("dprm.order.triton_fold")
+    except ImportError:
+        return None
 
 
 def _only(x: Tensor, keep: Tensor) -> Tensor:

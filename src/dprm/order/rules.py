@@ -61,7 +61,7 @@ def draw(decision: Decision, rule: str, shortlist: tuple[int, int, int], stream:
 def shortlist_top_m(decision: Decision, size: int | Tensor, size_most: int, stream: Stream) -> tuple[Picks, Tensor]:
     """Looks values up for the shortlist only: the table costs nothing for the other positions."""
     keys = race(decision, stream)
-    drawn = largest(keys, decision.candidates, size, size_most)
+    drawn = largest(keys, decision.candidates, size, size_most, descending=True)
     listed, most = drawn.position, decision.most
     cell, value = decision.cell_and_value_at(listed)
     rank = decision.rank(value, cell, listed)

@@ -21,6 +21,7 @@ from dprm.fit.montecarlo import is_local
 from dprm.host.metrics import BENEFIT
 from dprm.hosts import ENTRIES, difficulty_in_words
 from dprm.report.across import across
+from dprm.report.breakdown import breakdown, gallery
 from dprm.report.colours import order_colours
 from dprm.report.comparison import comparison
 from dprm.report.decisions import decisions
@@ -84,7 +85,7 @@ def _article(run: Run, colours: dict[str, str]) -> Article:
 
 
 def _of_card(name: str, card: Card, colours: dict[str, str]) -> Article:
-    parts = (comparison, fits, replay, decisions, pareto, examples)
+    parts = (comparison, breakdown, fits, replay, decisions, pareto, gallery, examples)
     sections = [part(card, colours) for part in parts]
     grouped = "" if card.groups == card.count else f" in {card.groups:,} groups"
     facts = {

@@ -17,11 +17,12 @@ from dprm.report.fits import fitted_arms, price_of
 from dprm.report.front import Line, budget, compares_fits, lines_of, one_a_host, picture
 from dprm.report.names import with_learned_names
 from dprm.report.numbers import NOTHING, number, with_interval
+from dprm.theory.proofs import proof_table
 
 # Files with tables, and the way from there to the folder of cards. A table stands between <!-- NAME --> and
 # <!-- /NAME -->.
 DOCUMENTS = {"README.md": "results"}
-DOCUMENTS |= {f"docs/{name}.md": "../results" for name in ("results", "across", "verdict")}
+DOCUMENTS |= {f"docs/{name}.md": "../results" for name in ("results", "across", "verdict", "theory")}
 # All learned orders in one picture.
 PICTURE = "docs/pictures/hosts.svg"
 CALIBRATION = "verdict-calibration.json"
@@ -104,6 +105,34 @@ def metric_tables(cards: dict[str, Card], host: str, folder: str) -> str:
         title = _link(folder, name, card.host, card.variant)
         parts.append(f"{title}: {lead}.\n\n{_markdown(('order', *names, 'decisions changed', 'calls'), rows)}")
     return "\n\n".join(parts)
+
+
+def part_tables(cards: dict[str, Card], folder: str) -> str:
+    """Of every card that goes part by part the mean reward of its learned orders in every part."""
+    tables = []
+    for name, card in cards.items():
+        parts: dict[str, Any] = card.notes.get("parts", {})
+        learned = [order for order, arm in card.arms.items() if arm.policy is not None and arm.ablates is None]
+        if not parts or not learned:
+            continue
+        rows = [
+            (
+                part,
+                f"{known['count']:,}",
+                f"{known['arms'][card.reference]['mean']:.3f}",
+                *(_part(known["arms"][order]) for order in learned),
+            )
+            for part, known in parts.items()
+        ]
+        columns = ("part", "problems", card.reference, *learned)
+        tables.append(f"{_link(folder, name, card.host, card.variant)}, part by part.\n\n{_markdown(columns, rows)}")
+    return "\n\n".join(tables)
+
+
+def _part(arm: dict[str, Any]) -> str:
+    """Mean, difference with its interval, wins and losses."""
+    counted = f", {arm['won']}:{arm['lost']}" if "won" in arm else ""
+    return f"{arm['mean']:.3f} ({with_interval(arm['delta'], arm['delta_low'], arm['delta_high'])}{counted})"
 
 
 def _metric(arm: Arm, name: str) -> str:
@@ -221,7 +250,9 @@ def main(root: Path, check: bool) -> int:
             "fits": fit_table(cards, folder),
             "studies": study_table(studies, folder),
             "calibration": calibration_table(worlds),
+            "proofs": proof_table(),
             **{f"metrics {host}": metric_tables(own, host, folder) for host, own in of_host.items()},
+            **{f"parts {host}": part_tables(own, folder) for host, own in of_host.items()},
         }.items():
             wanted = _put(wanted, name, content)
         if wanted != text:

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from dprm.decode.counts import CountRule
 from dprm.decode.decoding import Decoding
-from dprm.decode.loop import Model, Step, advance, begin
+from dprm.decode.loop import Model, Step, advance, begin, competing
 from dprm.decode.trace import Trace
 from dprm.host.host import Host, Problems
 from dprm.host.identity import spec, word
@@ -203,7 +203,7 @@ class _Running:
             column = getattr(result.trace, name)
             self.counted[name] = self.counted[name] + self._by_question(question, column)
         confidence = torch.where(result.trace.confidence.isnan(), branches.confidence, result.trace.confidence)
-        finished = ~(result.tokens == self.decoding.mask_id).any(1, keepdim=True)
+        finished = ~competing(result.state, self.decoding).any(1, keepdim=True)
         self.trace = result.trace
         return Branches(result.state, branches.width, confidence, torch.where(finished, result.tokens, filled))
 

@@ -12,7 +12,7 @@ from itertools import product
 
 import numpy as np
 
-from dprm.theory.chain import Chain
+from dprm.theory.chain import Chain, Policy, State
 from dprm.theory.examples import random_chain
 from dprm.theory.laws import arrays, kl, miss_probability, normalised, soft_bon_law, total_variation
 from dprm.theory.statement import Outcome, at_least, at_most, statement
@@ -107,3 +107,34 @@ def chain_rule(seed: int, quick: bool) -> Outcome:
         terminal_kl = kl(chain.terminal_law(chain.pi_star), chain.terminal_law(soft_bon))
         data_processing &= terminal_kl <= path_kl + 1e-12
     return at_most(error, 1e-10, side_condition=data_processing)
+
+
+def shortlist_size(state: State) -> int:
+    """N_t(s), 1 to 16: a function of what is visible and nothing else."""
+    mixed = sum((token + 1) * 7**place for place, token in enumerate(state))
+    return 1 + int(mixed) % 16
+
+
+@statement(
+    claim="KL(P_β ‖ law of trajectories with N_t(s) draws) / (sinh²(β/2) E_{P_β} Σ_t 1/N_t(S_t)), worst host",
+    condition="greedy tokens, N_t a function of the visible state, fresh i.i.d. draws, KL of the mean law",
+    unnamed="greedy tokens, KL of the mean law",
+)
+def by_state(seed: int, quick: bool) -> Outcome:
+    """Exact path laws; the note compares with T sinh²(β/2)/min N, all that a constant N could promise."""
+    worst, looser, sizes = 0.0, np.inf, set()
+    for k, beta in product(range(2 if quick else 8), (1.0, 4.0)):
+        chain = random_chain(seed + k, length=4, concentration=0.3, beta=beta)
+        occupied = {state: mass for level in chain.occupancy(chain.pi_star)[:-1] for state, mass in level.items()}
+        inverse = sum(mass / shortlist_size(state) for state, mass in occupied.items())
+        laws = chain.path_law(chain.pi_star), chain.path_law(_by_state(chain))
+        worst = max(worst, kl(*arrays(*laws)) / (float(np.sinh(beta / 2)) ** 2 * inverse))
+        sizes |= (here := {shortlist_size(state) for state in occupied})
+        looser = min(looser, chain.steps / min(here) / inverse)
+    note = f"N from {min(sizes)} to {max(sizes)}; the smallest N everywhere would promise {looser:.1f} times as much"
+    return at_most(worst, 1.0, note, len(sizes) > 1)
+
+
+def _by_state(chain: Chain) -> Policy:
+    """Soft-BoN with as many draws as the state says."""
+    return lambda state: chain.soft_bon(shortlist_size(state))(state)

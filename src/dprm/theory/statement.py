@@ -20,6 +20,7 @@ TOPICS = (
     "softbon",
     "tracking",
     "score",
+    "online",
     "alignment",
     "predictor",
     "sampling",

@@ -25,7 +25,7 @@ REWARD_LAWS = (
 """Laws of a reward on [0, 1] as (support, probability): rare, even and flat."""
 
 
-def radius(variance: np.ndarray, count: np.ndarray | float, beta: float, log_term: float) -> np.ndarray:
+def radius(variance: np.ndarray | float, count: np.ndarray | float, beta: float, log_term: float) -> np.ndarray:
     """The empirical-Bernstein radius of the mean of exp(βR): sqrt(2 v̂ ℓ/N) + 3(e^β − 1)ℓ/N."""
     return np.asarray(np.sqrt(2 * variance * log_term / count) + 3 * np.expm1(beta) * log_term / count)
 

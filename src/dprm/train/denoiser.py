@@ -16,12 +16,20 @@ from dprm.train.transformer import Config, Transformer
 
 
 class Denoiser:
-    """Tokens [B,L] → logits [B,L,V] without gradients, in bfloat16 inside on a GPU."""
+    """Tokens [B,L] → logits [B,L,V] without gradients, in bfloat16 inside on a GPU.
+
+    Where rows have a context, see `decode.rows`, the model is called with both.
+    """
 
     def __init__(self, model: Transformer):
         self.model = model.eval()
         self.device = next(model.parameters()).device
         self._half = self.device.type == "cuda"
+
+    @property
+    def compilable(self) -> bool:
+        """Whether what compiles for its device is here."""
+        return self.device.type != "cpu" or any(map(shutil.which, (os.environ.get("CXX", "g++"), "clang++")))
 
     def compile(self) -> None:
         """Fuse the model's operations, in bfloat16 inside on a CPU too: three times as fast after the first calls.
@@ -31,15 +39,15 @@ class Denoiser:
         Raises:
             ValueError: on a CPU without a C++ compiler.
         """
-        if self.device.type == "cpu" and not any(map(shutil.which, (os.environ.get("CXX", "g++"), "clang++"))):
+        if not self.compilable:
             raise ValueError("a model is compiled on a CPU by g++ or clang++, and neither is here: leave out --compile")
         self._half = True
         self.model.compile(dynamic=True)
 
     @torch.no_grad()
-    def __call__(self, tokens: Tensor) -> Tensor:
+    def __call__(self, tokens: Tensor, *context: Any) -> Tensor:
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self._half):
-            logits: Tensor = self.model(tokens)
+            logits: Tensor = self.model(tokens, *context)
             return logits
 
 

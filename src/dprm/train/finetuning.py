@@ -83,7 +83,8 @@ class FineTunings(FromStart):
         """The optimiser's numbers."""
         assert self.steps is not None
         warm = max(1, self.steps // 20)
-        return Recipe(rows=self.batch, steps=self.steps, rate=self.rate, warm=warm, decay=0.0, average=0.99, seed=seed)
+        how: dict[str, Any] = {"rows": self.batch, "steps": self.steps, "rate": self.rate, "warm": warm, "seed": seed}
+        return Recipe(**how, decay=0.0, average=0.99, compiled=self.fast, half=self.fast)
 
     def trained(
         self, host: str, task: Task, weights: Mapping[str, Path], folder: Path, seed: int, device: torch.device

@@ -24,6 +24,7 @@ def learner(
     warm_signal: str | None = None,
     phases: int = 8,
     bins: int = 16,
+    baseline: str = "prompt",
 ) -> Order:
     """An order that knows nothing yet, explores from T_warm on, and learns what a reveal is worth prompt by prompt.
 
@@ -31,7 +32,7 @@ def learner(
         host: gives signal, cell states and the range of rewards.
         gate: (T_warm, T_switch, N_ready), the first two in lessons.
         rule: "shortlist_top_m" or "soft_bon". warm_signal: the order before T_warm, where it is another one.
-        phases, bins: of its cells.
+        phases, bins: of its cells. baseline: "prompt", or "none" to the letter of the paper.
     """
     if rule == "top_m":
         raise ValueError("rule is 'top_m': from an empty table it never leaves the host's order and learns nothing")
@@ -49,7 +50,7 @@ def learner(
         rule=rule,
         shortlist=shortlist,
         explore=True,
-        baseline="prompt",
+        baseline=baseline,
         reward_range=host.reward_range,
     )
 

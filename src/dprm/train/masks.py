@@ -6,13 +6,14 @@ next (the streaming pool does). Shapes: B rows, L positions, V vocabulary.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from dprm.data.draws import Draws
+from dprm.decode.rows import Rows
 from dprm.host.identity import word
 from dprm.order import Order
 from dprm.train.transformer import Transformer
@@ -20,6 +21,9 @@ from dprm.train.transformer import Transformer
 
 class Data(Protocol):
     """An endless supply of training sequences.
+
+    What else belongs to them, such as pictures, is given by a method `context(step, rows)` where there is anything: B
+    rows, see `decode.rows`.
 
     Attributes:
         mask_id: the token that hides a position.
@@ -37,11 +41,13 @@ class Canvases:
 
     Attributes:
         clean: [B,L] int64. noisy: [B,L], clean with masks. masked: [B,L] bool, at least one a row.
+        context: what the model is told besides; None: nothing.
     """
 
     clean: Tensor
     noisy: Tensor
     masked: Tensor
+    context: Rows | None = field(default=None, kw_only=True)
 
 
 class MaskLaw:
@@ -94,15 +100,23 @@ class RandomMasks(MaskLaw):
     def canvases(self, step: int) -> Canvases:
         clean, answer = self.data.batch(step, self.rows)
         draws = Draws("masks", self.seed, step, device=self.device)
-        return hide(clean, answer, draws.uniform(self.rows), self.data.mask_id, draws)
+        canvases = hide(clean, answer, draws.uniform(self.rows), self.data.mask_id, draws)
+        return replace(canvases, context=context_of(self.data, step, self.rows))
 
     def spec(self) -> dict[str, Any]:
         return {"name": "random", "rows": self.rows, "seed": self.seed, "data": data_word(self.data)}
 
 
+def context_of(data: Data, step: int, rows: int) -> Rows | None:
+    """What else belongs to the sequences of a batch; None where there is nothing."""
+    given = getattr(data, "context", None)
+    return None if given is None else given(step, rows)
+
+
 def data_word(data: Data) -> str:
     """A digest that tells data apart: of its first sequences."""
-    return word(*data.batch(0, 4))
+    context = context_of(data, 0, 4)
+    return word(*data.batch(0, 4), *([] if context is None else [context]))
 
 
 def order_spec(order: Order) -> dict[str, Any]:

@@ -50,6 +50,8 @@ class ProgressivePool(MaskLaw):
     ):
         if phases < 1 or rows < phases:
             raise ValueError(f"phases is {phases}: expected 1 … rows, and rows is {rows}")
+        if hasattr(data, "context"):
+            raise ValueError("data has a context, which rows of a pool do not keep: train with the law random")
         self.data, self.rows, self.order, self.phases = data, rows, order, phases
         self.seed, self.device, self.state_of = seed, device, state_of
         self._first_order = order_spec(order)

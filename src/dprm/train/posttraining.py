@@ -4,9 +4,11 @@
     random                    the host's order                         at random
     confidence-progressive    the host's order                         what that order would reveal later
     dprm-progressive          it, corrected by learned values          what that order would reveal later
+    dprm-letter               the host's order                         what an order learned under way left (`letter`)
 
 The arms make the same number of updates on the same prompts. `dprm-progressive` draws shortlists from its gate's T_warm
-on and learns from the terminal rewards of the very rollouts it ordered. It comes first, being the dearest: where a time
+on and learns from the terminal rewards of the very rollouts it ordered; `dprm-letter` is Algorithm 2 of the paper as it
+stands there. The first of them comes first, being the dearest: where a time
 limit is given, the updates that fit into it are those of all others.
 """
 
@@ -26,9 +28,11 @@ from dprm.host.decoded import decoded
 from dprm.host.host import Host
 from dprm.host.rollout import Decode
 from dprm.order import Gate, Order
+from dprm.order.checks import check_number
 from dprm.train import checkpoint
 from dprm.train.denoiser import load_weights, save_weights
 from dprm.train.learner import deployed, learner
+from dprm.train.letter import Letter
 from dprm.train.recipe import Recipe
 from dprm.train.rollouts import RolloutPlan, Rollouts
 from dprm.train.task import Task, successes
@@ -38,11 +42,16 @@ from dprm.train.transformer import Transformer
 from dprm.train.wdce import Wdce
 
 DPRM = "dprm-progressive"
-ARMS = ("random", "confidence-progressive", DPRM)
+LETTER = "dprm-letter"
+ARMS = ("random", "confidence-progressive", LETTER, DPRM)
+# The arms that learn an order.
+LEARNING = (LETTER, DPRM)
 # The gate opens from a tenth to four tenths of the refreshes, as in the paper; where their number is not known at the
 # start, between these.
 WARM, SWITCH = 0.1, 0.4
 UNKNOWN = (40, 160)
+# Base orders, by number: the host's own, and others.
+BASES = (None, "random", "entropy", "margin", "uncertainty")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +64,10 @@ class PostTrainings(FromStart):
         prompts, generations: of a refresh, and rollouts of each. reuse, bounds, sync: see `RolloutPlan`.
         rate, average: peak learning rate, decay of the weight average. negative: λ of the objective.
         width, heat: positions a step and temperature of rollouts.
-        ready: evidence that a cell of the learned order needs. checked: problems of the evaluations under way.
+        beta, ready: of the learned order: β, and the evidence that a cell needs. begin, open: T_warm and T_switch as
+            shares of the refreshes (of the updates, to the letter).
+        base: the signal of all rollouts and of the learned order: a number of `BASES`.
+        checked: problems of the evaluations under way.
     """
 
     steps: int | None = 400
@@ -72,12 +84,17 @@ class PostTrainings(FromStart):
     negative: float = 0.7
     width: int = 2
     heat: float = 1.0
+    beta: float = 1.0
+    begin: float = WARM
+    open: float = SWITCH
     ready: float = 128.0
+    base: int = 0
     checked: int = 128
 
     SETTINGS = (
         *("stock", "minutes", "prompts", "generations", "reuse", "bounds", "sync"),
-        *("rate", "average", "negative", "width", "heat", "ready", "checked"),
+        *("rate", "average", "negative", "width", "heat", "checked"),
+        *("beta", "begin", "open", "ready", "base"),
     )
 
     def rehearsal(self) -> PostTrainings:
@@ -103,12 +120,19 @@ class PostTrainings(FromStart):
             average=self.average,
             log_every=plan.reuse,
             evaluations=8,
+            compiled=self.fast,
+            half=self.fast,
             seed=seed,
         )
 
     def check(self, host: str, task: Task, weights: Mapping[str, Path], folder: Path, seed: int) -> None:
         self.recipe(seed, self._updates)
         Wdce(negative=self.negative)
+        check_number("beta", self.beta, 0, open_low=True)
+        check_number("open", self.open, check_number("begin", self.begin, 0, 1), 1)
+        if not 0 <= self.base < len(BASES):
+            named = ", ".join(f"{number} {name or 'the host'}" for number, name in enumerate(BASES))
+            raise ValueError(f"base is {self.base}: expected one of {named}")
         super().check(host, task, weights, folder, seed)
 
     def _claimed(self) -> dict[str, Any]:
@@ -130,7 +154,8 @@ class PostTrainings(FromStart):
             facts = checkpoint.load(path)[1]
             steps = facts["steps"]
             told = {fact: facts[fact] for fact in ("steps", "scores", "rewards", "plan", "recipe")}
-            arms[name] = Trained.of(path, path.with_suffix(".dprm") if name == DPRM else None, **told)
+            told["diary"] = facts.get("diary", {})
+            arms[name] = Trained.of(path, path.with_suffix(".dprm") if name in LEARNING else None, **told)
         return {name: arms[name] for name in (START, *ARMS)}
 
     def _train(
@@ -140,11 +165,17 @@ class PostTrainings(FromStart):
         model = copy.deepcopy(load_weights(start, device)[0]).requires_grad_(True)
         host = task.wrap(model, device).with_decoding(count=Fixed(self.width), temperature=self.heat)
         host = host if self.difficulty is None else host.at(self.difficulty)
-        order = self._learner(host, steps) if name == DPRM else host.decoding.order()
+        if (base := BASES[self.base]) is not None:
+            host = host.with_decoding(signal=Order(signal=base).signal)
+        order = self._learner(host, steps, name) if name in LEARNING else host.decoding.order()
         # Another seed than that of the first training's data: of the same split, but hardly ever the same problems.
         prompts = host.problems("train", self.stock, seed + 1)
         plan, recipe = self.plan(seed), self.recipe(seed, steps)
-        law = Rollouts(model, host, prompts, order, plan, shuffled=name == "random")
+        law: Rollouts = (
+            Letter(model, host, prompts, order, plan)
+            if name == LETTER
+            else Rollouts(model, host, prompts, order, plan, shuffled=name == "random")
+        )
         held_out = host.problems("select", self.checked, 2)
 
         def evaluate(average: Transformer) -> dict[str, float]:
@@ -157,20 +188,42 @@ class PostTrainings(FromStart):
         objective = Wdce(negative=self.negative)
         run = Training(model, law, recipe, path.parent / name, objective=objective, evaluate=evaluate, title=name)
         scores = run.run()
-        if name == DPRM:
+        if name in LEARNING:
             deployed(order, host=host.name, estimator="training").save(path.with_suffix(".dprm"))
         tenths: list[list[float]] = [[] for _ in range(10)]
         for step, reward in _rewards(run.log):
             tenths[min(9, 10 * (step - 1) // run.step)].append(reward)
         rewards = [sum(tenth) / len(tenth) if tenth else None for tenth in tenths]
         facts: dict[str, Any] = {"host": host.name, "law": name, "steps": run.step, "scores": scores}
-        facts |= {"rewards": rewards, "plan": asdict(plan), "recipe": asdict(recipe)}
+        facts |= {"rewards": rewards, "plan": asdict(plan), "recipe": asdict(recipe), "diary": _diary(run.log)}
         save_weights(path, run.average, facts)
 
-    def _learner(self, host: Host, steps: int | None) -> Order:
-        refreshes = None if steps is None else steps / self.reuse
-        warm, switch = UNKNOWN if refreshes is None else (WARM * refreshes, SWITCH * refreshes)
-        return learner(host, Gate(warm, switch, self.ready), shortlist=(8, 32, 4))
+    def _learner(self, host: Host, steps: int | None, name: str) -> Order:
+        lessons = None if steps is None else steps / (1 if name == LETTER else self.reuse)
+        warm, switch = UNKNOWN if lessons is None else (self.begin * lessons, self.open * lessons)
+        baseline = "none" if name == LETTER else "prompt"
+        gate = Gate(warm, switch, self.ready)
+        return learner(host, gate, shortlist=(8, 32, 4), beta=self.beta, baseline=baseline)
+
+
+# Points of a curve that a card keeps.
+POINTS = 60
+
+
+def _diary(log: Path) -> dict[str, list[float | None]]:
+    """What refreshes were like, by name, as means over at most `POINTS` stretches of the training."""
+    entries = [json.loads(line) for line in log.read_text().splitlines()] if log.is_file() else []
+    told = [entry for entry in entries if "reward" in entry]
+    if not told:
+        return {}
+    count = min(POINTS, len(told))
+    parts = [told[len(told) * point // count : len(told) * (point + 1) // count] for point in range(count)]
+    names = dict.fromkeys(name for entry in told for name in entry)
+
+    def mean(values: list[float]) -> float | None:
+        return float(f"{sum(values) / len(values):.5g}") if values else None
+
+    return {name: [mean([entry[name] for entry in part if name in entry]) for part in parts] for name in names}
 
 
 def _rewards(log: Path) -> list[tuple[int, float]]:

@@ -30,10 +30,10 @@ from dprm.decode.loop import Model
 from dprm.host.host import Host, Problems
 from dprm.host.identity import spec
 from dprm.host.rollout import Decode
-from dprm.order import Order
+from dprm.order import Order, Stats
 from dprm.order.checks import check_count, check_number
 from dprm.order.noise import mix
-from dprm.train import checkpoint
+from dprm.train import checkpoint, diary
 from dprm.train.denoiser import Denoiser
 from dprm.train.learner import check_fresh, evidence_of, restore_evidence
 from dprm.train.masks import Canvases, MaskLaw, order_spec
@@ -111,8 +111,9 @@ class Rollouts(MaskLaw):
         shuffled: hide at random instead of along the order of the rollout.
 
     Attributes:
+        answering: the order that makes the rollouts.
         facts: of the last refresh: mean reward, share of prompts whose rewards differ, share of decisions that were not
-            the host's own, mean |log_rnd|.
+            the host's own, mean |log_rnd|; and what `train.diary` tells.
     """
 
     def __init__(
@@ -133,7 +134,10 @@ class Rollouts(MaskLaw):
             check_fresh(order)
         self.present, self.reference = Denoiser(model), Denoiser(copy.deepcopy(model).requires_grad_(False))
         self.host, self.problems, self.order, self.plan, self.shuffled = host, problems, order, plan, shuffled
+        self.answering = order
         self.facts: dict[str, float] = {}
+        self._seen: Canvases | None = None
+        self._before: Stats | None = None
         self._first_order = order_spec(order)
         self._tokens = self._steps = self._reward = self._log_rnd = torch.empty(0)
 
@@ -152,7 +156,16 @@ class Rollouts(MaskLaw):
         masked = torch.cat([self._hide("updates", refresh, j, plan.reuse * plan.replicates) for j in strata])
         clean = self._tokens.repeat(plan.replicates, 1)
         noisy = clean.masked_fill(masked, self.host.decoding.mask_id)
-        return RolloutCanvases(clean, noisy, masked, self._reward, self._log_rnd, self.reference)
+        found = RolloutCanvases(clean, noisy, masked, self._reward, self._log_rnd, self.reference)
+        self._seen = found if turn == 0 else None
+        return found
+
+    def advance(self, step: int, logits: Tensor) -> None:
+        """Take down what the first canvases of a refresh look like."""
+        if self._seen is not None:
+            answers = (self._steps > 0).sum(1).repeat(self.plan.replicates)
+            self.facts |= diary.of_update(logits, self._seen, answers)
+            self._seen = None
 
     def lesson(self, step: int, average: Transformer) -> dict[str, float]:
         """What came of the rollouts, once for each refresh; the order has learned from them already."""
@@ -178,19 +191,23 @@ class Rollouts(MaskLaw):
         if plan.sync and refresh and refresh % plan.sync == 0:
             self.reference.model.load_state_dict(self.present.model.state_dict())
         asked = self.asked(refresh)
-        result = Decode(self.order).result(self.host, asked, mix(plan.seed, refresh), self.present)
+        result = Decode(self.answering).result(self.host, asked, mix(plan.seed, refresh), self.present)
         self._tokens, self._steps = result.tokens, result.step_map
         reward = self.host.reward(self.host.scores(asked, result.tokens.cpu()))
         grouped = reward.view(plan.prompts, plan.generations)
         self._reward, self._log_rnd = grouped.to(device), self._ratio(refresh).view_as(grouped)
-        if self.order.explore:
+        if self.order.explore and self.answering is self.order:
             self.order.observe(result.trace, reward, torch.arange(plan.prompts).repeat_interleave(plan.generations))
         self.facts = {
-            "reward": reward.mean().item(),
+            **diary.of_rewards(grouped),
+            **diary.of_reveals(result),
+            **diary.of_order(self.order, self._before),
             "informative": (grouped.amax(1) > grouped.amin(1)).double().mean().item(),
             "changed": (result.trace.changed.sum() / result.trace.decisions.sum()).item(),
             "log_rnd": self._log_rnd.abs().mean().item(),
         }
+        # What is known now; statistics are never changed in place.
+        self._before = self.order.stats
 
     @torch.no_grad()
     def _ratio(self, refresh: int) -> Tensor:
@@ -223,3 +240,4 @@ class Rollouts(MaskLaw):
         if self.plan.sync:
             self.reference.model.load_state_dict(checkpoint.without_prefix("reference", state))
         restore_evidence(self.order, state)
+        self._before = self.order.stats

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dprm.decode.rows import rows_at
 from dprm.host.identity import spec, word
 from dprm.host.progress import Progress
 from dprm.order.files import claim, write_whole
@@ -145,7 +146,8 @@ class Training:
         canvases = self.law.canvases(self.step)
         half = self.recipe.half or self.device.type == "cuda"
         with torch.autocast(self.device.type, torch.bfloat16, enabled=half):
-            logits = self.processes.joined(self._forward(canvases.noisy[self._mine]))
+            told = () if canvases.context is None else (rows_at(canvases.context, self._mine),)
+            logits = self.processes.joined(self._forward(canvases.noisy[self._mine], *told))
         loss = self.objective(logits, canvases)
         torch.autograd.backward(loss)
         self.processes.summed(self.model.parameters())

@@ -62,6 +62,7 @@ class Trainings:
         parts: facts of a problem → the parts it counts in, besides "all"; the first one says where it stands.
         steps: of every training; None: nothing is trained.
         tiny: a rehearsal, of a model of this width and one layer.
+        fast: compile the models, in bfloat16 on a CPU too.
     """
 
     orders: tuple[str, ...]
@@ -71,6 +72,7 @@ class Trainings:
     parts: Callable[[Any], Sequence[str]] | None = None
     steps: int | None = None
     tiny: int = 0
+    fast: bool = False
 
     # What `with_settings` may change, and the weights that can be given.
     SETTINGS: ClassVar[tuple[str, ...]] = ()
@@ -114,7 +116,9 @@ class Trainings:
     def _claim(self, folder: Path, host: str, seed: int, **more: Any) -> None:
         """A folder holds the trainings of one setting: refuse to go on in it with another."""
         settings = {name: getattr(self, name) for name in ("steps", "tiny", *self.SETTINGS)}
-        setting = json.loads(json.dumps({"host": host, "seed": seed, **settings, **more}))
+        # Rounding is not the same.
+        fast = {"fast": True} if self.fast else {}
+        setting = json.loads(json.dumps({"host": host, "seed": seed, **settings, **fast, **more}))
         path = folder / "setting.json"
         if path.is_file() and (differing := differences(json.loads(path.read_text()), setting)):
             raise ValueError(f"{folder} holds another study: {'; '.join(differing)}; choose another folder (--work)")
@@ -171,8 +175,9 @@ class MaskLaws(Trainings):
 
     def recipe(self, seed: int, device: torch.device) -> Recipe:
         """The numbers of every law."""
-        compiled = device.type == "cuda" and not self.tiny
-        return Recipe(rows=self.rows, steps=self.steps, rate=self.rate, seed=seed, compiled=compiled)
+        compiled = self.fast or (device.type == "cuda" and not self.tiny)
+        how = {"rows": self.rows, "steps": self.steps, "rate": self.rate, "seed": seed}
+        return Recipe(**how, compiled=compiled, half=self.fast)
 
     def check(self, host: str, task: Task, weights: Mapping[str, Path], folder: Path, seed: int) -> None:
         super().check(host, task, weights, folder, seed)
@@ -239,4 +244,6 @@ class MaskLaws(Trainings):
     def _shared(self, facts: dict[str, Any]) -> dict[str, Any]:
         """Of a header what all arms must agree in."""
         recipe = {name: facts["recipe"].get(name) for name in self.SHARED}
+        # Old files do not say it.
+        recipe["half"] = bool(facts["recipe"].get("half"))
         return {"steps": facts["steps"], "model": dict(facts["model"]), "recipe": recipe}

@@ -41,7 +41,7 @@ class Body(nn.Module):
         self.qkv = nn.Linear(width, 3 * width, bias=False)
         self.mix = nn.Linear(width, width, bias=False)
 
-    def forward(self, input_ids=None, inputs_embeds=None, attention_mask=None, position_ids=None):
+    def forward(self, input_ids=None, inputs_embeds=None, attention_mask=None, position_ids=None, cache=None):
         h = self.embed_tokens(input_ids) if inputs_embeds is None else inputs_embeds
         rows, length, width = h.shape
         if position_ids is None:
@@ -50,9 +50,11 @@ class Body(nn.Module):
             attention_mask = attention_mask.bool()[:, None, None, :]
         frequency = 100.0 ** (-torch.arange(0, width, 2, device=h.device) / width)
         angle = (position_ids.unsqueeze(-1) * frequency).unsqueeze(1)
-        for _ in range(2):
+        for layer in range(2):
             q, k, v = self.qkv(F.layer_norm(h, (width,))).unsqueeze(1).chunk(3, dim=-1)
             q, k = turned(q, angle), turned(k, angle)
+            if cache is not None:
+                k, v = cache.update(k, v, layer, {})
             mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=attention_mask).squeeze(1)
             h = h + torch.tanh(self.mix(mixed))
         return (F.layer_norm(h, (width,)),)
@@ -96,9 +98,18 @@ class LLaDA2MoeModelLM(Tiny):
 
     config_class = LLaDA2Config
 
-    def forward(self, input_ids=None, attention_mask=None, position_ids=None, use_cache=None, return_dict=None):
+    def forward(
+        self,
+        input_ids=None,
+        attention_mask=None,
+        position_ids=None,
+        past_key_values=None,
+        use_cache=None,
+        return_dict=None,
+    ):
         assert attention_mask.dim() == 4
-        hidden = self.model(input_ids, attention_mask=attention_mask.to(self.dtype), position_ids=position_ids)[0]
+        mask, cache = attention_mask.to(self.dtype), past_key_values if use_cache else None
+        hidden = self.model(input_ids, attention_mask=mask, position_ids=position_ids, cache=cache)[0]
         return CausalLMOutputWithPast(logits=self.lm_head(hidden))
 
 

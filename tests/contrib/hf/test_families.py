@@ -5,8 +5,11 @@ import torch
 
 import dprm
 from dprm.contrib.hf import denoiser, host
+from dprm.contrib.hf.llada2 import Aligned
 from dprm.contrib.hf.llada_v import blank, embedded
 from dprm.decode import advance, begin
+from dprm.fit import fit
+from dprm.fit.head import HeadFit
 from dprm.host.rollout import Decode
 from tests.contrib.hf import checkpoints, upstream
 
@@ -60,7 +63,9 @@ def decoded(made, rows=None, **changes):
 
 def test_a_checkpoint_decodes_to_the_end_and_its_answers_are_text(made):
     result = decoded(made)
-    assert not (result.tokens == made.decoding.mask_id).any()
+    left = result.tokens == made.decoding.mask_id
+    ended = getattr(made.decoding.window, "ended", lambda state, masked: torch.zeros(len(masked)).bool())
+    assert torch.equal(left.any(1), ended(result.state, left))
     asked = made.problems("fit", 3).facts[0]
     assert isinstance(made.text(result.tokens[0].tolist(), asked), str)
 
@@ -160,7 +165,8 @@ def test_llada2_decodes_as_its_own_function_does_ties_included(folder, length, b
     for row, inside in enumerate(attention):
         canvas = problems.canvas[row : row + 1, inside]
         prompt = canvas[:, : int((canvas != made.decoding.mask_id).sum())]
-        expected = upstream.llada2(model, prompt, length, block, steps, made.decoding.mask_id)
+        eos = made.checkpoint.tokenizer.eos_token_id
+        expected = upstream.llada2(model, prompt, length, block, steps, made.decoding.mask_id, eos=eos)
         assert torch.equal(own.tokens[row : row + 1, inside][:, : expected.shape[1]], expected)
 
 
@@ -169,6 +175,78 @@ def test_the_threshold_of_llada2_reveals_more_than_its_share(folder):
     head = made.checkpoint.denoiser.model.lm_head
     head.weight.data *= 8
     assert decoded(made).nfe < 8
+
+
+def ending(folder, name, **settings):
+    """A host of LLaDA-2 some of whose texts end early."""
+    path = str(checkpoints.llada2(folder / name))
+    made = host(path, LINES, length=20, block=4, steps=4, trust_remote_code=True, **settings)
+    denoiser = made.checkpoint.denoiser
+    head = (denoiser.own_head or denoiser.model.lm_head).weight.data
+    head[made.checkpoint.tokenizer.eos_token_id] = 3 * head[8:14].mean(0)
+    return made
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.5])
+def test_an_answer_of_llada2_ends_with_the_block_in_which_its_text_does(folder, temperature):
+    made = ending(folder, "ending", temperature=temperature)
+    result = decoded(made)
+    whole = decoded(made, window=Aligned(4))
+    end, mask = made.checkpoint.ends, made.decoding.mask_id
+    assert result.row_nfe.sum() < whole.row_nfe.sum()
+    ended = 0
+    for row, (asked, all_) in enumerate(zip(result.tokens.tolist(), whole.tokens.tolist())):
+        left = [place for place, token in enumerate(asked) if token == mask]
+        ended += bool(left)
+        until = min(left, default=len(asked))
+        assert asked[:until] == all_[:until]
+        assert left == list(range(until, len(asked)))
+        assert not left or any(token in end for token in asked[until - 4 : until])
+        fact = made.problems("fit", 3).facts[row]
+        assert made.text(asked, fact) == made.text(all_, fact)
+    assert ended
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+@pytest.mark.parametrize("left", [False, True])
+def test_kept_blocks_give_the_same_tokens_with_less_computed(folder, temperature, left):
+    """Rows of other lengths leave at other times; the second decoding finds what the first has kept."""
+    settings = {"temperature": temperature, "head_where_asked": left}
+    whole, kept = ending(folder, "whole"), ending(folder, "kept", reuse_blocks=True, **settings)
+    whole = whole.with_decoding(temperature=temperature)
+    computed = []
+    for each in (whole, kept):
+        model = each.checkpoint.denoiser.model
+        computed.append([])
+        model.model.register_forward_pre_hook(
+            lambda body, given, named, seen=computed[-1]: seen.append(given[0].numel()), with_kwargs=True
+        )
+    order = dprm.Order(signal="random")
+    for rows in (None, [2, 0], [1], [0, 1, 2, 0]):
+        for way in (Decode(), Decode(order)):
+            problems = whole.problems("fit", 3)
+            problems = problems if rows is None else problems[torch.tensor(rows)]
+            expected = way.result(whole, problems, 0, whole.model())
+            result = way.result(kept, problems, 0, kept.model())
+            assert torch.equal(expected.tokens, result.tokens)
+            assert torch.equal(expected.step_map, result.step_map)
+    assert len(computed[0]) == len(computed[1])
+    assert sum(computed[1]) < sum(computed[0]) / 2
+
+
+def test_a_fit_with_kept_blocks_is_the_fit_without(folder):
+    made = [ending(folder, f"fit-{reuse}", reuse_blocks=reuse) for reuse in (False, True)]
+    reward = lambda text, line: float("cat" in text)  # noqa: E731
+    policies = []
+    for each in made:
+        each._reward, each.name = reward, "llada2"
+        policies.append(fit(HeadFit(rounds=1), each, calls=300, rows=8).policy)
+    assert policies[0].digest == policies[1].digest
+
+
+def test_only_block_causal_models_keep_blocks(folder):
+    with pytest.raises(ValueError, match="models of family llada see every position from every other"):
+        host(str(checkpoints.llada(folder / "both")), LINES, length=4, reuse_blocks=True, trust_remote_code=True)
 
 
 def test_embeddings_stand_where_tokens_would(folder):

@@ -66,8 +66,8 @@ def dream(model, prompt, attention, length, steps, mask, eps=1e-3):
 
 
 @torch.no_grad()
-def llada2(model, prompt, length, block, steps, mask, tau=0.95):
-    """One text; blocks from position 0; all above the threshold, or else an even share."""
+def llada2(model, prompt, length, block, steps, mask, tau=0.95, eos=None):
+    """One text; blocks from position 0; all above the threshold, or else an even share; to the block with an end."""
     start = prompt.shape[1]
     blocks = -(-(start + length) // block)
     seen_by = torch.tril(torch.ones(blocks, blocks)).repeat_interleave(block, 0).repeat_interleave(block, 1)
@@ -87,4 +87,6 @@ def llada2(model, prompt, length, block, steps, mask, tau=0.95):
             sure = int((eligible & (confidence[0] > tau)).sum())
             for place in surest(confidence[0], eligible, sure if sure >= share else share):
                 canvas[0, place] = tokens[0, place]
+        if eos is not None and (canvas[0, start:end] == eos).any():
+            break
     return canvas[:, : start + length]

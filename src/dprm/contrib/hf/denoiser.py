@@ -79,6 +79,11 @@ class Denoiser(torch.nn.Module):
         output = self.logits(tokens, dict(context or {}))
         return output if self.own_head is None else Hidden(output, self._headed)
 
+    @property
+    def plain(self) -> bool:
+        """Whether a call gives the logits of every position."""
+        return self.own_head is None
+
     def leave_head(self) -> None:
         """From now on give what the output head would be computed of; `decode` does it where something may be revealed.
 
@@ -91,6 +96,13 @@ class Denoiser(torch.nn.Module):
         except AttributeError:
             raise ValueError(f"the model has no output head of its own at {self.head!r} to be left out") from None
         owner._modules[name] = torch.nn.Identity()
+
+    def keep_blocks(self, mask_id: int) -> None:
+        """From now on keep keys and values of what is done from call to call; only where that changes nothing."""
+        raise ValueError(
+            f"models of family {self.family} see every position from every other: kept keys and values would be stale; "
+            "they are exact in block-causal models, llada2"
+        )
 
     def _headed(self, states: Tensor) -> Tensor:
         """Logits [n,V] of states [n,D]."""
@@ -116,11 +128,13 @@ class Denoiser(torch.nn.Module):
         return next((int(size) for name in names if (size := getattr(config, name, None))), None)
 
     @classmethod
-    def decoding(cls, length: Length, forbid: tuple[int, ...], top_p: float, top_k: int) -> dict[str, Any]:
+    def decoding(
+        cls, length: Length, forbid: tuple[int, ...], top_p: float, top_k: int, ends: tuple[int, ...] = ()
+    ) -> dict[str, Any]:
         """The fields of `Decoding` by which the family's own generation decodes.
 
         Args:
-            forbid: tokens that are never revealed, the mask among them.
+            forbid: tokens that are never revealed, the mask among them. ends: tokens that end an answer.
         """
         return {"reader": OwnSoftmax(forbid, top_p, top_k)}
 

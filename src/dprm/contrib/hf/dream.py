@@ -41,7 +41,9 @@ class Dream(Denoiser):
         return torch.where((place == 0).unsqueeze(2), logits, before)
 
     @classmethod
-    def decoding(cls, length: Length, forbid: tuple[int, ...], top_p: float, top_k: int) -> dict[str, Any]:
+    def decoding(
+        cls, length: Length, forbid: tuple[int, ...], top_p: float, top_k: int, ends: tuple[int, ...] = ()
+    ) -> dict[str, Any]:
         own = super().decoding(length, forbid, top_p, top_k)
         if not length.length:
             return own

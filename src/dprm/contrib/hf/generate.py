@@ -28,7 +28,8 @@ class Generated:
 
     Attributes:
         line: of the prompt, from 1. prompt, answer: texts.
-        tokens: of the answer, to the end of its room. step_map: the 1-based step of each; 0: it was given.
+        tokens: of the answer, to the end of its room; the mask where nothing was revealed behind the end of the text.
+        step_map: the 1-based step of each; 0: it was given, or not revealed.
         kept: tokens up to the end of the text, which is not counted. calls: of the model.
     """
 
@@ -113,9 +114,12 @@ def custom_generate(
         attention = torch.cat([attended.bool(), torch.ones_like(tail).bool()], 1)
         context = None if bool(attention.all()) else {ATTENTION: attention}
         own = Decoding(
-            mask_id=checkpoint.mask_id, **{**denoiser.decoding(asked, checkpoint.forbid, 1.0, 0), **decoding}
+            mask_id=checkpoint.mask_id,
+            **{**denoiser.decoding(asked, checkpoint.forbid, 1.0, 0, checkpoint.ends), **decoding},
         )
         result = advance(denoiser, begin(canvas, own, seed, context), order or own.order(), own)
-        return result.tokens[:, : input_ids.shape[1] + (asked.length or 0)]
+        sequences = result.tokens[:, : input_ids.shape[1] + (asked.length or 0)]
+        # Behind the end of a text nothing was revealed.
+        return sequences.masked_fill(sequences == checkpoint.mask_id, checkpoint.pad_id)
 
     return run

@@ -135,6 +135,7 @@ def host(
     trust_remote_code: bool = False,
     hold_end: bool = False,
     head_where_asked: bool = False,
+    reuse_blocks: bool = False,
     temperature: float = 0.0,
     top_p: float = 1.0,
     top_k: int = 0,
@@ -154,6 +155,8 @@ def host(
         hold_end: reveal the end of the text when nothing else is left to reveal in its block.
         head_where_asked: compute the output head where something may be revealed only; saves most of its work and its
             memory, and waits for an accelerator once a step.
+        reuse_blocks: keep keys and values of blocks that are done, in models where that is exact (LLaDA-2.x); waits
+            for an accelerator once a step.
         family, mask_id, trust_remote_code, dtype: see `checkpoint.load`. checkpoint: one that is loaded already.
         decoding: other fields of `Decoding`, such as count, states and state_of.
     """
@@ -169,7 +172,7 @@ def host(
         None if reward is None else resolve_reward(reward),
         name or loaded.name,
     )
-    own = denoiser.decoding(asked, loaded.forbid, top_p, top_k)
+    own = denoiser.decoding(asked, loaded.forbid, top_p, top_k, loaded.ends)
     if hold_end:
         own["guard"] = HoldBack(loaded.ends)
     made.decoding = Decoding(mask_id=loaded.mask_id, temperature=temperature, **{**own, **decoding})
@@ -178,10 +181,14 @@ def host(
     else:
         listed = [{"prompt": entry} if isinstance(entry, str) else entry for entry in prompts]
         made.keep(list(enumerate(listed, 1)), "prompts")
-    _check_padding(made)
+    # A checkpoint that was opened before has been looked at as it is.
+    if denoiser.plain:
+        _check_padding(made)
     made.weights = model_word(made)
     if head_where_asked and denoiser.own_head is None:
         denoiser.leave_head()
+    if reuse_blocks:
+        denoiser.keep_blocks(loaded.mask_id)
     return made
 
 

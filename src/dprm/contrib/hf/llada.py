@@ -44,7 +44,9 @@ class LLaDA(Denoiser):
         return {"attention_bias": bias.masked_fill_(~attention, torch.finfo(bias.dtype).min)[:, None, None, :]}
 
     @classmethod
-    def decoding(cls, length: Length, forbid: tuple[int, ...], top_p: float, top_k: int) -> dict[str, Any]:
+    def decoding(
+        cls, length: Length, forbid: tuple[int, ...], top_p: float, top_k: int, ends: tuple[int, ...] = ()
+    ) -> dict[str, Any]:
         own = super().decoding(length, forbid, top_p, top_k)
         if not length.length:
             return own

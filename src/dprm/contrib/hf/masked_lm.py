@@ -30,5 +30,7 @@ class MaskedLM(Denoiser):
         return logits
 
     @classmethod
-    def decoding(cls, length: Length, forbid: tuple[int, ...], top_p: float, top_k: int) -> dict[str, Any]:
+    def decoding(
+        cls, length: Length, forbid: tuple[int, ...], top_p: float, top_k: int, ends: tuple[int, ...] = ()
+    ) -> dict[str, Any]:
         return {"top_p": top_p, "top_k": top_k, "forbid": forbid}

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from dprm.data.splits import in_split
 from dprm.decode import Decoding, Even
 from dprm.decode.loop import Model
+from dprm.host.controller import Controller
 from dprm.host.host import Host, Problems
 from dprm.host.metrics import HELD_OUT, SET, Metric, Preference
 from dprm.host.rollout import Way
@@ -69,6 +70,7 @@ class SingleCells(Host):
         for name, weights in PREFERENCES.items()
     }
     preference = preferences["R"]
+    paper: ClassVar[Controller] = Controller(phases=4, states=True, guidance=2.0, ready=64.0, rule="top_m", sets=True)
 
     def __init__(
         self,
@@ -106,6 +108,10 @@ class SingleCells(Host):
         samples = SAMPLES[self.task]
         row = row.repeat_interleave(samples)[:count]
         return self.posed(bins[row].long(), key[row], samples, seed)
+
+    def answered(self, split: str, count: int, seed: int = 0) -> tuple[Problems, Tensor]:
+        problems = self.problems(split, count, seed)
+        return problems, torch.stack(list(problems.facts)).long()
 
     def posed(self, target: Tensor, cell: Tensor, samples: int = 1, seed: int = 0) -> Problems:
         """Problems of cells [N,G], each `samples` times in a row."""

@@ -15,6 +15,7 @@ from dprm.data.lines import read_lines
 from dprm.data.stock import Stock, kept
 from dprm.decode import Decoding
 from dprm.decode.loop import Model
+from dprm.host.controller import Controller
 from dprm.host.difficulty import whole_range
 from dprm.host.host import Host, Problems
 from dprm.host.metrics import HELD_OUT, Metric
@@ -49,6 +50,7 @@ class Countdown(Host):
         "digits": tuple(range(10)),
         "mark": canvas.CHARACTERS.index("="),
     }
+    paper: ClassVar[Controller] = Controller(shortlist=(8, 32, 4))
 
     def __init__(
         self,
@@ -81,9 +83,14 @@ class Countdown(Host):
 
     def problems(self, split: str, count: int, seed: int = 0) -> Problems:
         """Every size equally often, one after the other: any first part is as mixed as the whole."""
+        return self.answered(split, count, seed)[0]
+
+    def answered(self, split: str, count: int, seed: int = 0) -> tuple[Problems, Tensor]:
         each = -(-count // len(self.sizes))
-        made = [generate(split, each, size, seed=seed, distinct=True).listed() for size in self.sizes]
-        return self.posed([problem for turn in zip(*made, strict=True) for problem in turn][:count])
+        made = [generate(split, each, size, seed=seed, distinct=True) for size in self.sizes]
+        listed = [problem for turn in zip(*(part.listed() for part in made), strict=True) for problem in turn]
+        tokens = torch.stack([part.tokens for part in made], 1).flatten(0, 1).long()
+        return self.posed(listed[:count]), tokens[:count]
 
     def posed(self, listed: list[tuple[tuple[int, ...], int]]) -> Problems:
         """Problems of given (numbers, target)."""

@@ -36,7 +36,7 @@ YES, NO = 1, 0
 SURE = 0.85
 TEMPERATURE = 0.7
 # Problems that are sampled for verdicts, the steps after which their fills are judged, and problems sampled together.
-SAMPLED, FILLS, TOGETHER = 30_000, (2, 4, 8, 12), 1024
+SAMPLED, FILLS, TOGETHER = 10_000, (2, 4, 8, 12), 500
 
 
 def prism(model: Transformer, device: torch.device | str = "cpu") -> Host:
@@ -126,8 +126,10 @@ def _base(device: torch.device) -> Countdown:
 def _data(seed: int, device: torch.device, work: Path) -> VerdictData:
     file = work / f"verdicts-{seed}-{SAMPLED}.safetensors"
     if not file.is_file():
-        host = _base(device)
-        parts = []
+        host, parts = _base(device), []
+        model = host.model()
+        if isinstance(model, Denoiser) and model.compilable:
+            model.compile()
         for first in range(0, SAMPLED, TOGETHER):
             problems = host.problems("train", TOGETHER, seed=seed * SAMPLED + first + 1)
             parts.append(sampled(host, problems, seed))

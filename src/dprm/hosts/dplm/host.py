@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from dprm.data.draws import row_hash
 from dprm.data.fasta import Record, write_fasta
 from dprm.decode import Compete, Cumulative, Decoding
 from dprm.decode.loop import Model
+from dprm.host.controller import Controller
 from dprm.host.host import Host, Problems
 from dprm.host.metrics import HELD_OUT, Metric, Preference
 from dprm.hosts.dplm import model as bits
@@ -53,6 +54,7 @@ class Proteins(Host):
     ordered = "residues and structure tokens"
     endings = (".fa", ".fasta")
     metrics = (Metric("structure"), Metric("sequence"), Metric("balanced", role=HELD_OUT))
+    paper: ClassVar[Controller] = Controller(beta=8.0)
     preference = Preference({"structure": 0.5, "sequence": 0.5}, "tchebycheff")
 
     def __init__(self, model: Model, device: torch.device | str = "cpu", task: str = "both"):

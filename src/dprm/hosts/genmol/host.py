@@ -12,6 +12,7 @@ from torch import Tensor
 from dprm.data.draws import Draws, row_hash
 from dprm.decode import Decoding
 from dprm.decode.loop import Model
+from dprm.host.controller import Controller
 from dprm.host.host import SPLITS, Host, Problems
 from dprm.host.metrics import HELD_OUT, SET, Metric, Preference
 from dprm.host.rollout import Rollout
@@ -53,6 +54,7 @@ class GenMol(Host):
         name: Preference({"qed": qed, "sa": sa}, "tchebycheff") for name, (qed, sa) in PREFERENCES.items()
     }
     preference = preferences["B"]
+    paper: ClassVar[Controller] = Controller(states=True, warm_signal="random")
     endings = tuple(files.FORMS)
     paired = False
 

@@ -18,6 +18,7 @@ from dprm.data.draws import row_hash
 from dprm.data.lines import read_lines
 from dprm.decode import Decoding
 from dprm.decode.loop import Model
+from dprm.host.controller import Controller
 from dprm.host.difficulty import whole_range
 from dprm.host.host import Host, Problems
 from dprm.host.metrics import Metric
@@ -50,6 +51,7 @@ class Sudoku(Host):
     metrics = (Metric("solved"),)
     # Places along the line of cells; a grid has no end and no number that comes first.
     audit: ClassVar[Mapping[str, Any] | None] = {}
+    paper: ClassVar[Controller] = Controller(phases=1, warm=0.001, switch=0.03, decoding_ready=16.0, rule="soft_bon")
 
     def __init__(
         self,
@@ -83,9 +85,12 @@ class Sudoku(Host):
         return other
 
     def problems(self, split: str, count: int, seed: int = 0) -> Problems:
+        return self.answered(split, count, seed)[0]
+
+    def answered(self, split: str, count: int, seed: int = 0) -> tuple[Problems, Tensor]:
         workers = max(1, min(cores(), count // PUZZLES_A_PROCESS))
         made = split_puzzles(self.board, split, count, self.clues, seed, workers)
-        return self.posed(made.canvases(self.board))
+        return self.posed(made.canvases(self.board)), made.solution.long()
 
     def posed(self, canvases: Tensor) -> Problems:
         """Problems of given grids [N,C], the mask where blank."""

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from dprm.decode import Decoding
 from dprm.decode.loop import Model
+from dprm.host.controller import Controller
 from dprm.host.difficulty import whole_range
 from dprm.host.host import Host, Problems
 from dprm.host.metrics import HELD_OUT, Metric
@@ -33,6 +34,7 @@ class WordProblems(Host):
     ordered = "answer positions"
     metrics = (Metric("reward"), Metric("solved", role=HELD_OUT))
     audit: ClassVar[Mapping[str, Any] | None] = {"eot": words.EOT, "digits": words.DIGITS, "mark": words.FINAL}
+    paper: ClassVar[Controller] = Controller(phases=1, warm=0.001, switch=0.03, decoding_ready=16.0, rule="soft_bon")
     decoding = Decoding(mask_id=words.MASK, states=STATES, state_of=cell_state)
 
     def __init__(self, model: Model, steps: int = 3, device: torch.device | str = "cpu", weights: str = ""):
@@ -52,9 +54,13 @@ class WordProblems(Host):
         return other
 
     def problems(self, split: str, count: int, seed: int = 0) -> Problems:
+        return self.answered(split, count, seed)[0]
+
+    def answered(self, split: str, count: int, seed: int = 0) -> tuple[Problems, Tensor]:
         made = generate(split, count, self.steps, seed=seed, distinct=True)
         canvas = words.blank_canvases(made.tokens)
-        return Problems(canvas.to(self.device), key(made.steps).to(self.device), made.listed())
+        posed = Problems(canvas.to(self.device), key(made.steps).to(self.device), made.listed())
+        return posed, made.tokens.long()
 
     def judge(self, problems: Problems, tokens: Tensor) -> Tensor:
         answers = zip(problems.facts, tokens.tolist(), strict=True)

@@ -15,6 +15,7 @@ from dprm.data.lines import nothing_left
 from dprm.decode import Decoding, Fixed
 from dprm.decode.loop import Model
 from dprm.host import weights as committed
+from dprm.host.controller import Controller
 from dprm.host.host import SPLITS, Host, Problems
 from dprm.host.metrics import HELD_OUT, SET, Metric, Preference
 from dprm.hosts.sdpo import classifier
@@ -57,6 +58,7 @@ class RegulatoryDNA(Host):
     )
     preference = Preference({"motif": 1.0})
     success: ClassVar[str] = "hepg2"
+    paper: ClassVar[Controller] = Controller(phases=1, bins=10, ready=64.0, rule="soft_bon", shortlist=(64, 64, 1))
     ways = MappingProxyType({"greedy substitution": GreedySubstitution()})
     decoding = Decoding(mask_id=MASK, signal=Random(), count=Fixed(4), temperature=1.0, confidence_of="mode")
 

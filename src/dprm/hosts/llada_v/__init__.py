@@ -1,0 +1,1 @@
+"""Questions about pictures in four answer slots, as in LLaDA-V."""
