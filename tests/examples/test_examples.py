@@ -55,4 +55,4 @@ def test_a_host_from_data_to_page(example, tmp_path):
     said = example("host_to_page.py", 6, 120)
     assert "verdict: " in said
     html = (tmp_path / "runs" / "example" / "sudoku.html").read_text()
-    assert "Replay" in html
+    assert "Comparison" in html
