@@ -1,11 +1,13 @@
 """The page in headless Chromium: it renders, the replay works by mouse and keyboard, hostile text stays text."""
 
+import dataclasses
 import os
 import shutil
 from datetime import datetime
 
 import pytest
 
+from dprm.evaluate.replays import Recording, Replays
 from dprm.report.page import page
 from dprm.report.runs import Run
 from tests.report.hostile import SCRIPT
@@ -170,3 +172,19 @@ def test_by_night_the_paper_is_dark_and_in_print_it_is_white_and_unfolded(opened
     assert shown.locator("details:not([open])").count() == 0
     shown.evaluate("dispatchEvent(new Event('afterprint'))")
     assert shown.locator("details[open]").count() == 0
+
+
+def test_a_replay_opens_where_the_texts_differ_and_draws_the_end_as_such(opened, tmp_path, card):
+    """Both sides end with the same padding, revealed at other times: that is no place to open at."""
+    recording = {
+        "confidence": Recording(0.0, "1 0 9 9", "3 4 1 2", "900 900 900 900"),
+        "random": Recording(1.0, "1 1 9 9", "3 4 2 1", "900 900 900 900"),
+    }
+    replays = Replays({"0": "0 ", "1": "1 ", "9": "pad", "·": "·"}, None, [recording], end="9")
+    (tmp_path / "end.html").write_text(page([Run("end", dataclasses.replace(card, replays=replays))]))
+    shown = opened(tmp_path / "end.html")
+    assert "Step 4 of 4" in shown.locator("output").text_content()
+    assert shown.locator(".side .cell.end").count() == 4
+    assert canvases(shown)[0][2:] == ["∎", "∎"]
+    shown.locator(".replay input[type=range]").fill("1")
+    assert shown.locator("[data-now]").first.text_content() == "reveals the end of the text in 1 place"

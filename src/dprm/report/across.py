@@ -6,6 +6,7 @@ From the cards alone. A row is a card with a learned order; a host without one h
 from __future__ import annotations
 
 import math
+import re
 from html import escape
 
 from markupsafe import Markup
@@ -58,9 +59,17 @@ def configuration(lines: list[Line]) -> Table:
         ordered = entry.ordered if entry else NOTHING
         kind = fit.get("estimator", NOTHING)
         guidance = number(line.learned.guidance, "g")
-        rows.append([_name(line), ordered, reward, card.reference, kind, guidance, fit.get("setting", NOTHING)])
+        rows.append(
+            [_name(line), ordered, reward, card.reference, kind, guidance, _in_words(fit.get("setting", NOTHING))]
+        )
     columns = ["host", "what is ordered", "reward", "own order", "estimator", "guidance", "cells, gate, shortlist"]
     return _table("Configuration", columns, rows)
+
+
+def _in_words(setting: str) -> str:
+    """`Name(a=1, b=(2, 3))` as `a 1, b (2, 3)`."""
+    inside = re.fullmatch(r"\w+\((.*)\)", setting)
+    return re.sub(r"(\w+)=", r"\1 ", inside[1]).replace("'", "") if inside else setting
 
 
 def cost(lines: list[Line]) -> Table:

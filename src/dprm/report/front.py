@@ -72,15 +72,22 @@ def lines_of(cards: dict[str, Card]) -> list[Line]:
 
 
 def one_a_host(cards: dict[str, Card]) -> dict[str, Line | None]:
-    """By host its line of the most problems, at equal calls where there is one; None for a host without a card."""
+    """By host its line of the most problems, at equal calls where there is one; None for a host without a card.
+
+    Cards of today, which have measured times and kept their outcomes, go before those of the first version.
+    """
     lines = lines_of(cards)
     found: dict[str, Line | None] = {}
     for host in [*ENTRIES, *dict.fromkeys(line.card.host for line in lines if line.card.host not in ENTRIES)]:
         of_host = [line for line in lines if line.card.host == host]
         named = [line for line in of_host if line.file == FRONT.get(host)]
         equal = [line for line in of_host if "→" not in line.calls]
-        found[host] = max(named or equal or of_host, key=lambda line: line.card.count, default=None)
+        found[host] = max(named or equal or of_host, key=_weight, default=None)
     return found
+
+
+def _weight(line: Line) -> tuple[bool, int]:
+    return line.learned.time_ratio is not None, line.card.count
 
 
 def picture(cards: dict[str, Card]) -> str:
@@ -133,7 +140,7 @@ def _row(line: Line, y: float, x: Callable[[float], str]) -> list[str]:
         return []
     colour = _LEARNED if arm.delta_low > 0 else _WORSE
     name = f'<tspan font-weight="600">{escape(line.card.host)}</tspan>'
-    setting = f'<tspan fill="{_SOFT}">{escape(line.setting)}</tspan>'
+    setting = f'<tspan fill="{_SOFT}">{escape(re.sub(" positions? a step", " a step", line.setting))}</tspan>'
     ends = f'x1="{x(arm.delta_low)}" x2="{x(arm.delta_high)}" y1="{y}" y2="{y}"'
     number = with_interval(arm.delta, arm.delta_low, arm.delta_high)
     return [

@@ -4,7 +4,7 @@
   const revealed = (run, step) => new Set(run.steps.flatMap((at, place) => (at === step ? [place] : [])));
 
   // What is revealed of the text itself: where both sides end in nothing but the end, nobody looks.
-  const content = (run, other, step, end) => new Set([...revealed(run, step)].filter((place) => run.text[place] !== end || other.text[place] !== end));
+  const content = (run, other, step, end) => new Set([...revealed(run, step)].filter((place) => run.text[place] !== end || other.text[place] !== end).map((place) => `${place} ${run.text[place]}`));
 
   const sameSets = (one, other) => one.size === other.size && [...one].every((place) => other.has(place));
 
@@ -93,9 +93,12 @@
 
     function told(run, step) {
       if (step === 0) return "what is given";
-      const places = [...revealed(run, step)];
+      const all = [...revealed(run, step)];
+      const places = all.filter((place) => run.text[place] !== data.end);
+      const ends = all.length - places.length;
       const listed = places.slice(0, 6).map((place) => `“${run.text[place]}” at ${place + 1} (${run.confidence[place].toFixed(3)})`);
       if (places.length > listed.length) listed.push(`and ${places.length - listed.length} more`);
+      if (ends) listed.push(`${listed.length ? "and " : ""}the end of the text in ${ends} ${ends === 1 ? "place" : "places"}`);
       return listed.length ? `reveals ${listed.join(", ")}` : "reveals nothing";
     }
 
