@@ -44,8 +44,9 @@ KIND = "peers"
 LEARNERS: dict[str, tuple[str, Callable[[], Estimator]]] = {
     "head": ("reward of branches", partial(estimator, "head")),
     "onpolicy": ("reward of trajectories", partial(estimator, "onpolicy")),
-    "policy gradient (UPO)": ("reward of trajectories", PolicyGradient),
-    "path likelihood (SAS)": ("none: likelihood of the path", partial(PolicyGradient, path=True)),
+    # Small rounds, so that the calls that a fit may take are used up.
+    "policy gradient (UPO)": ("reward of trajectories", partial(PolicyGradient, prompts=32)),
+    "path likelihood (SAS)": ("none: likelihood of the path", partial(PolicyGradient, prompts=32, path=True)),
     "stable token (TraceLock)": ("none: whether a token stays", StableToken),
 }
 SIGNALS = ("margin", "entropy", "random")

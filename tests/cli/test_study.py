@@ -32,8 +32,12 @@ def test_three_weights_give_a_table_and_a_card(here):
     assert shown.exit_code == 0, shown.output
     assert "puma (77-78): 4 problems of test, seed 0" in shown.output
     assert "order audit" in shown.stdout
+    assert "Trained and decoded: dprm by learned top_m against confidence by confidence, 2 a step" in shown.stdout
     card = json.loads((here / "runs/study-puma.json").read_text())
     assert (card["kind"], card["variant"]) == ("study", "77-78")
+    (told,) = card["notes"]["headline"]
+    assert told["categories"]["26 clues and more"]["problems"] == 4
+    assert told["same_checkpoint"][0]["order"] == "learned top_m"
     assert (here / "runs/study-puma.outcomes.npz").is_file()
     again = puma(here, *few, "--seeds", "2", "--json", "--out", "other.json")
     printed = json.loads(again.stdout)

@@ -83,7 +83,7 @@ def study(
     """Compare **trainings** of one host on the same problems, and write a card with its outcomes beside it.
 
     puma, puma_words: three mask laws (random, confidence-progressive, DPRM-progressive) at equal steps and rows, each
-    decoded under several orders and widths, with the order audit. dmpo: three post-training arms from one start at
+    decoded under several orders and widths, with the order audit. dmpo: four post-training arms from one start at
     equal updates, and pass@K. An interrupted study goes on where it was.
     sdpo: five fine-tuning arms from one start at equal updates.
 
@@ -165,6 +165,23 @@ def show(card: Study) -> None:
     for table in (*_results(card), _differences(card), *_audit(card)):
         console.print(table)
         console.print()
+    for told in card.notes.get("headline", []):
+        for line in headline_lines(told):
+            console.print(line, markup=False, highlight=False)
+
+
+def headline_lines(told: dict[str, Any]) -> Iterator[str]:
+    """The pair that the paper shows, in sentences."""
+    treated, control = (f"{told[side]['arm']} by {told[side]['order']}" for side in ("treated", "control"))
+    change = f"{told['delta']:+.1%} [{told['low']:+.1%}, {told['high']:+.1%}]"
+    yield f"Trained and decoded: {treated} against {control}, {told['treated']['width']} a step: {change} solved."
+    yield f"  only the first solves {told['treated_only']}, only the second {told['control_only']}"
+    for name, each in told.get("categories", {}).items():
+        yield f"  {name} ({each['problems']}): {each['delta']:+.1%} [{each['low']:+.1%}, {each['high']:+.1%}]"
+    for each in told["same_checkpoint"]:
+        gain = f"{each['delta']:+.1%} [{each['low']:+.1%}, {each['high']:+.1%}]"
+        yield f"  on one checkpoint {each['order']} gives the same answer to {each['same']:.1%}, {gain} solved"
+    yield f"  seconds {told['seconds']['ratio']:.2f} times"
 
 
 def _table(title: str, names: tuple[str, ...], numbers: tuple[str, ...]) -> Table:

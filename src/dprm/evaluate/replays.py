@@ -103,7 +103,7 @@ def replays(host: Host, rollouts: Mapping[str, Rollout], reference: str) -> Repl
     tokens: set[int] = set()
     room = ROOM
     for row in telling(rollouts, rewards, reference):
-        problem = {name: _recording(rollouts[name], float(rewards[name][row]), row) for name in names}
+        problem = {name: recording(rollouts[name], float(rewards[name][row]), row) for name in names}
         room -= sum(len(run.tokens) + len(run.steps) + len(run.confidence) for run in problem.values())
         if room < 0:
             break
@@ -171,7 +171,8 @@ def _grid(cell: Tensor) -> list[str]:
     return [_line(row) for row in counts.tolist()]
 
 
-def _recording(run: Rollout, reward: float, row: int) -> Recording:
+def recording(run: Rollout, reward: float, row: int) -> Recording:
+    """One row of a rollout."""
     thousandths = (run.confidence[row] * 1000).round().tolist()
     return Recording(
         reward=round(reward, 6),

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from dprm.decode.counts import Fixed
 from dprm.evaluate.audit import means_of, summarised
+from dprm.evaluate.headline import headline, pairs
 from dprm.evaluate.outcomes import Outcomes
 from dprm.evaluate.study import EMPTY, LEARNED, Condition, Study, judged_again
 from dprm.host.decoded import decoded
@@ -114,6 +115,7 @@ def decoded_study(
     """
     asked = problems.copies(card.samples) if card.samples > 1 else problems
     scores: dict[str, Tensor] = {}
+    kept: dict[Condition, list[Rollout]] = {}
     nfe: dict[str, Tensor] = {}
     entries, audits = [], []
     policies = {arm: Policy.load(trained.policy) for arm, trained in arms.items() if trained.policy is not None}
@@ -132,6 +134,8 @@ def decoded_study(
                     condition = Condition(arm, order, width)
                     how: dict[str, Any] = {"rows": rows, "folder": own, "on": (engines or {}).get(arm)}
                     runs = [decoded(wide, asked, {order: way}, seed=each, **how)[order] for each in card.seeds]
+                    if card.samples == 1:
+                        kept[condition] = runs
                     solved = torch.stack([successes(host, run.scores).view(-1, card.samples) for run in runs])
                     reward = torch.stack([host.reward(run.scores).view(-1, card.samples) for run in runs])
                     scores[condition.label] = torch.stack([_flat(reward), _flat(solved.double())], -1).float()
@@ -150,7 +154,21 @@ def decoded_study(
                     for order, own_means in audited.items()
                 ]
     outcomes = Outcomes(problems.key.cpu(), problems.groups.cpu(), scores, nfe)
-    return judged_again(replace(card, results=entries, audit=audits), outcomes), outcomes
+    notes = dict(card.notes)
+    usual_order = card.notes["usual"]
+    heads = []
+    for treated, control in pairs(list(kept), usual_order):
+        near = {
+            one: runs
+            for one, runs in kept.items()
+            if one in (treated, control) or (one.arm, one.width) == (treated.arm, treated.width)
+        }
+        judge = hosts[treated.arm].with_decoding(count=Fixed(treated.width))
+        how = {"categories": trainings.categories, "resamples": card.resamples, "seed": card.seed}
+        heads.append(headline(judge, problems, treated, control, near, usual_order, **how))
+    if heads:
+        notes["headline"] = heads
+    return judged_again(replace(card, results=entries, audit=audits, notes=notes), outcomes), outcomes
 
 
 def orders_of(host: Host, names: Sequence[str], own: Policy | None, other: Policy | None) -> dict[str, Order]:

@@ -13,6 +13,7 @@ from dprm.evaluate.cards import cards_in, studies_in
 from dprm.evaluate.study import Study
 from dprm.hosts import ENTRIES
 from dprm.report.across import across
+from dprm.report.evidence import evidence_table
 from dprm.report.fits import fitted_arms, price_of
 from dprm.report.front import Line, budget, compares_fits, lines_of, one_a_host, picture
 from dprm.report.names import with_learned_names
@@ -186,6 +187,27 @@ def calibration_table(card: dict[str, Any]) -> str:
     return _markdown(("world", "studies", "`apply`", "limit"), rows)
 
 
+def peer_table(results: Path, folder: str) -> str:
+    """Methods of others and ours at equal model calls, the best first, from cards of `python -m benchmarks.peers`."""
+    rows = []
+    for path in sorted(results.glob("peers-*.json")):
+        card = json.loads(path.read_text())
+        title = f"[{card['host']}{', ' + card['variant'] if card['variant'] else ''}]({folder}/{path.name})"
+        compared = (title, card["decoding"]["count"], f"{card['count']:,} {card['split']}")
+        for method in sorted(card["methods"], key=lambda each: -each.get("delta", 0.0)):
+            fits = [fit for fit in method.get("fits", ()) if "guidance" in fit]
+            calls = ", ".join(f"{fit['calls']:,}" for fit in fits)
+            within = ", ".join(f"{fit['within']:.3f}" for fit in fits)
+            gain = with_interval(method["delta"], method["low"], method["high"]) if "delta" in method else ""
+            each = ", ".join(f"{fit['delta']:+.3f}" for fit in fits)
+            price = f"{method['calls_problem']:.1f}"
+            named = method["method"], method["told"], f"{method['solved']:.1%}"
+            rows.append((*compared, *named, gain, each, within, calls, price))
+    columns = ("host", "positions a step", "problems", "method", "what is learned from", "solved")
+    more = ("difference in reward", "of every seed", "within-state R²", "calls of the fits", "calls")
+    return _markdown((*columns, *more), rows)
+
+
 def _markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in (columns, ["---"] * len(columns), *rows))
 
@@ -251,6 +273,8 @@ def main(root: Path, check: bool) -> int:
             "studies": study_table(studies, folder),
             "calibration": calibration_table(worlds),
             "proofs": proof_table(),
+            "evidence": evidence_table(cards, folder),
+            "peers": peer_table(root / "results", folder),
             **{f"metrics {host}": metric_tables(own, host, folder) for host, own in of_host.items()},
             **{f"parts {host}": part_tables(own, folder) for host, own in of_host.items()},
         }.items():

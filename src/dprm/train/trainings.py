@@ -60,6 +60,7 @@ class Trainings:
     Attributes:
         orders, widths, temperature, samples: how a study decodes after every training, unless it is told otherwise.
         parts: facts of a problem → the parts it counts in, besides "all"; the first one says where it stands.
+        categories: facts of a problem → the categories it belongs to, which may overlap.
         steps: of every training; None: nothing is trained.
         tiny: a rehearsal, of a model of this width and one layer.
         fast: compile the models, in bfloat16 on a CPU too.
@@ -70,6 +71,7 @@ class Trainings:
     temperature: float | None = None
     samples: int = 1
     parts: Callable[[Any], Sequence[str]] | None = None
+    categories: Callable[[Any], Sequence[str]] | None = None
     steps: int | None = None
     tiny: int = 0
     fast: bool = False

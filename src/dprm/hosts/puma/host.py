@@ -151,7 +151,16 @@ TASK = Task(
     data=_data,
     wrap=lambda model, device: Sudoku(Denoiser(model), device=device),
 )
+
+
+def categories(canvas: Tensor) -> tuple[str, ...]:
+    """How many clues a puzzle has."""
+    clues = int((canvas != NINE.mask_id).sum())
+    return ("under 24 clues" if clues < 24 else "24 and 25 clues" if clues < 26 else "26 clues and more",)
+
+
 TRAININGS = MaskLaws(
     orders=("random", "confidence", "entropy", "uncertainty", *LEARNED_ORDERS),
+    categories=categories,
     few=partial(_data, count=2 * PUZZLES_A_PROCESS),
 )

@@ -84,6 +84,16 @@ TASK = Task(
     data=_data,
     wrap=lambda model, device: WordProblems(Denoiser(model), device=device),
 )
+
+
+def categories(facts: tuple[tuple[int, ...], int]) -> tuple[str, ...]:
+    """What kind of a problem it is: how many numbers its text has, and how large its answer is."""
+    numbers, answer = facts
+    return ("many numbers" if len(numbers) >= 5 else "few numbers", "large answer" if answer >= 100 else "small answer")
+
+
 TRAININGS = MaskLaws(
-    orders=("random", "confidence", "entropy", "uncertainty", *LEARNED_ORDERS), few=partial(_data, share=0.001)
+    orders=("random", "confidence", "entropy", "uncertainty", *LEARNED_ORDERS),
+    few=partial(_data, share=0.001),
+    categories=categories,
 )
