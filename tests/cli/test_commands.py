@@ -8,8 +8,10 @@ from typer.testing import CliRunner
 
 import dprm
 from dprm.cli import app
+from dprm.host.variants import divided
 from dprm.hosts import task_of
 from tests.draws import taught
+from tests.toy_host import ToyHost
 
 runner = CliRunner()
 TOY = f"{Path(__file__).parents[1] / 'toy_host.py'}:ToyHost"
@@ -126,6 +128,41 @@ def test_own_problems_are_compared_and_lines_that_do_not_fit_are_named(tmp_path,
     assert shown.exit_code == 0, shown.output
     assert "left out: mine.txt, bad line" in shown.output
     assert "2 problems of mine.txt" in shown.output
+
+
+def test_a_file_that_was_fitted_on_is_judged_on_what_neither_fitted_nor_chose(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.txt").write_text("ok\n" * 400)
+    how = ["fit", TOY, "--calls", "1500", "--select", "100", "--problems", "mine.txt"]
+    fitted = runner.invoke(app, how)
+    assert fitted.exit_code == 0, fitted.output
+    proposed = fitted.output.split("try it with `dprm ")[1].split("`")[0].split()
+    assert proposed == ["compare", TOY, "--problems", "mine.txt", "--policy", "runs/toy.dprm"]
+    stock = ToyHost().read_problems(Path("mine.txt"))[0]
+    size = {split: len(rows) for split, rows in divided(stock).items()}
+    # The file itself, and under another name, by which the policy does not know it.
+    (tmp_path / "again.txt").write_text("ok\n" * 400)
+    for name in ("mine.txt", "again.txt"):
+        how = ["compare", TOY, "--problems", name, "--policy", "runs/toy.dprm", "--orders", "", "--limit", "400"]
+        card = json.loads(runner.invoke(app, [*how, "--json"]).stdout)
+        assert (card["split"], card["count"]) == ("select", size["select"])
+        assert card["verdict"]["verdict"] == "fall back"
+        assert card["variant"] == name
+    assert not (tmp_path / "runs" / "toy.looks.jsonl").exists()
+    how = [*how, "--split", "test", "--json"]
+    card = json.loads(runner.invoke(app, how).stdout)
+    assert (card["split"], card["count"], card["notes"]["looks"]) == ("test", size["test"], {"dprm": 0})
+    assert len((tmp_path / "runs" / "toy.looks.jsonl").read_text().splitlines()) == 1
+
+
+def test_a_file_that_nothing_was_fitted_on_is_taken_whole_and_its_look_is_written_down(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    taught(dprm.Order(), 1).policy(host="toy").save(tmp_path / "mine.dprm")
+    (tmp_path / "mine.txt").write_text("ok\n" * 6)
+    how = ["compare", TOY, "--policy", "mine.dprm", "--orders", "", "--problems", "mine.txt", "--json"]
+    card = json.loads(runner.invoke(app, how).stdout)
+    assert (card["split"], card["count"], card["notes"]["looks"]) == ("mine.txt", 6, {"dprm": 0})
+    assert len((tmp_path / "mine.looks.jsonl").read_text().splitlines()) == 1
 
 
 def test_a_policy_says_what_it_was_fitted_for(tmp_path, monkeypatch):

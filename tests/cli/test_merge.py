@@ -1,10 +1,14 @@
 """`dprm merge`, as a person meets it."""
 
+from dataclasses import replace
+
 import pytest
+import torch
 from typer.testing import CliRunner
 
 import dprm
 from dprm.cli import app
+from dprm.fit.seen import FITTED, first_seen, sketch
 from dprm.order.merging import Shards
 from tests.draws import taught
 from tests.order.test_merging import policy, shard
@@ -41,6 +45,16 @@ def test_policies_become_one_that_decodes(here):
     both = dprm.Policy.load("c.dprm")
     assert both.digest[:16] in shown.output
     assert both.stats == taught(taught(dprm.Order(phases=2, bins=3), 1), 2).stats
+
+
+def test_a_merged_policy_knows_the_problems_of_all(here):
+    groups = [torch.arange(number * 10, number * 10 + 10) for number in range(3)]
+    for name, each in zip("ab", groups):
+        known = dprm.Policy.load(f"{name}.dprm")
+        replace(known, notes={**known.notes, FITTED: sketch(each)}).save(here / f"{name}.dprm")
+    assert merge("a.dprm", "b.dprm", "-o", "c.dprm").exit_code == 0
+    text = dprm.Policy.load("c.dprm").notes[FITTED]
+    assert [first_seen(text, each) for each in groups] == [0, 0, None]
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from dprm.evaluate.compare import compare
 from dprm.evaluate.estimates import judged_again
 from dprm.evaluate.outcomes import Outcomes, beside
 from dprm.fit import MonteCarlo
+from dprm.fit.seen import FITTED, SELECTED, first_seen, sketch
 from dprm.host.host import Problems
 from dprm.order import Stats
 from dprm.order.features import names
@@ -228,6 +229,24 @@ def test_problems_that_chose_a_policy_are_no_test():
     assert compare(HOST, problems, arms, split="select").card.count == 20
     with pytest.raises(ValueError, match="seeds is -3: expected at least 0"):
         compare(HOST, problems, arms, seeds=(-3,))
+
+
+def test_problems_that_a_policy_has_seen_are_no_test_not_even_some_of_them():
+    fitted, chose = HOST.problems("fit", 3000), HOST.problems("select", 40)
+    notes = {FITTED: sketch(fitted.groups), SELECTED: sketch(chose.groups)}
+    assert len(notes[FITTED]) < 2000
+    arms = arms_of(HOST, (), {"dprm": replace(learned(), notes=notes)})
+    for split in ("select", "test"):
+        with pytest.raises(ValueError, match="is one on which dprm was fitted: they are no " + split):
+            compare(HOST, fitted[:300], arms, split=split)
+    with pytest.raises(ValueError, match=r"problems\[row 0\] is one on which dprm was chosen: they are no test"):
+        compare(HOST, chose[:20], arms, split="test")
+    assert compare(HOST, fitted[:20], arms, split="fit").card.count == 20
+    assert compare(HOST, chose[:20], arms, split="select").card.count == 20
+    card = compare(HOST, HOST.problems("test", 2000)[:20], arms, split="test").card
+    assert card.count == 20
+    assert not {FITTED, SELECTED} & card.arms["dprm"].fit.keys()
+    assert first_seen(notes[FITTED], HOST.problems("test", 20_000).groups) is None
 
 
 def test_a_head_that_does_not_say_what_it_was_compared_on_is_not_ready():

@@ -40,10 +40,10 @@ from dprm.cli.failure import clear_errors
 from dprm.cli.terminal import say, say_json, terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from dprm.evaluate.card import Arm, Card
-    from dprm.host.host import Host
+    from dprm.host.host import Host, Problems
     from dprm.order.policy import Policy
 
 # The name of a learned order, on tables, cards and pages.
@@ -65,7 +65,13 @@ def compare(
         str | None, typer.Option(help="How policies select: top_m, shortlist_top_m, soft_bon; default as fitted.")
     ] = None,
     problems: Annotated[Path | None, typer.Option(help="Your own problems; their form is the host's.")] = None,
-    split: Annotated[str, typer.Option(help="Where problems come from: fit, select or test.")] = "select",
+    split: Annotated[
+        str | None,
+        typer.Option(
+            help="Where problems come from: fit, select or test; default select, and all of a file that no policy was "
+            "fitted on."
+        ),
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, help="How many problems.")] = 64,
     seeds: Annotated[int, typer.Option(min=1, help="Decode seeds, each over all problems.")] = 1,
     ablate: Annotated[bool, typer.Option("--ablate", help="Add the ablations of every policy.")] = False,
@@ -120,9 +126,9 @@ def compare(
     from dprm.evaluate.arms import arms_of
     from dprm.evaluate.compare import compare as run
     from dprm.evaluate.ledger import look
+    from dprm.evaluate.verdict import CHOOSING
     from dprm.fit.purpose import misfits
     from dprm.host.finding import scheme_of
-    from dprm.host.variants import own_problems
     from dprm.order.checks import check_one_of
     from dprm.order.rules import RULES
 
@@ -170,12 +176,11 @@ def compare(
         files = named(policy or [], chosen.name)
         policies, shuffled = _loaded(files)
         if problems is None:
-            posed, source = chosen.problems(split, limit, seed), split
+            source = split or "select"
+            posed = chosen.problems(source, limit, seed)
         else:
-            posed, left_out = own_problems(chosen, problems)
-            posed, source = posed[:limit], problems.name
-            for line in left_out:
-                say(f"left out: {problems}, {line}", err=True)
+            chosen, posed, source = from_file(chosen, problems, split, policies)
+            posed = posed[:limit]
         arms = arms_of(
             chosen,
             [name.strip() for name in orders.split(",") if name.strip()],
@@ -192,7 +197,7 @@ def compare(
             for line in lines:
                 say(f"{files[name]}: {line}", err=True)
         looks = {}
-        if source == "test":
+        if source not in CHOOSING:
             looks = {name: look(files[name], policies[name].digest, posed.digest, command) for name in files}
         notes = {name: note for name, note in (("misfits", differing), ("looks", looks)) if note}
         with bars() as on_progress:
@@ -215,6 +220,29 @@ def compare(
         say_json(comparison.card.to_json())
     else:
         show(comparison.card)
+
+
+def from_file(host: Host, path: Path, split: str | None, policies: Mapping[str, Policy]) -> tuple[Host, Problems, str]:
+    """The host of a file of problems, those to compare on, and what they are called.
+
+    A file that no policy was fitted on is taken whole, under its name. Otherwise the file is split as it was for the
+    fit.
+    """
+    from dprm.fit.seen import FITTED, SELECTED, first_seen
+    from dprm.host.variants import own_problems, with_problems
+
+    problems, left_out = own_problems(host, path)
+    for line in left_out:
+        say(f"left out: {path}, {line}", err=True)
+    for name, policy in policies.items():
+        seen = (first_seen(policy.notes.get(note, ""), problems.groups) for note in (FITTED, SELECTED))
+        if split is None and (policy.notes.get("variant") == path.name or any(row is not None for row in seen)):
+            say(f"{name} was fitted on {path}: its select part is compared; the rest is --split test", err=True)
+            split = "select"
+    if split is None:
+        return host, problems, path.name
+    host, _ = with_problems(host, path)
+    return host, host.problems(split, len(problems)), split
 
 
 def searching(load: Callable[[], Host], width: int, verifier: str | None) -> Host:

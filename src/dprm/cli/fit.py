@@ -187,7 +187,7 @@ def fit(
         say(line)
     if REGARDLESS in policy.notes:
         say(f"Deployed at guidance {policy.guidance:g} to be shown, not to be used: {policy.notes[REGARDLESS]}")
-    say(f"{path}: digest {policy.digest[:16]}; try it with `{_compare(host, path, asked)}`")
+    say(f"{path}: digest {policy.digest[:16]}; try it with `{_compare(host, path, {**asked, 'problems': problems})}`")
 
 
 def _compare(host: str, policy: Path, asked: dict[str, Any]) -> str:

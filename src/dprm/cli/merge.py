@@ -22,6 +22,7 @@ def merge(
     is refused, and so is a name that comes with two contents.
     """
     from dprm.cli.arguments import writable
+    from dprm.fit.seen import FITTED, SELECTED
     from dprm.order import Policy
     from dprm.order.files import kind_of
     from dprm.order.merging import Shards, merged, merged_policies
@@ -33,7 +34,11 @@ def merge(
             listed = ", ".join(f"{path} is a {kind}" for path, kind in kinds.items())
             raise ValueError(f"files do not belong together: {listed}")
         if set(kinds.values()) == {"dprm.policy"}:
-            policy = merged_policies({str(path): Policy.load(path) for path in dict.fromkeys(files)})
+            policies = {str(path): Policy.load(path) for path in dict.fromkeys(files)}
+            policy = merged_policies(policies)
+            for note in (FITTED, SELECTED):
+                sketches = dict.fromkeys(text for each in policies.values() if (text := each.notes.get(note)))
+                policy.notes.update({note: " ".join(sketches)} if sketches else {})
             policy.save(out)
             assert policy.stats is not None
             events = int(policy.stats.count.sum())

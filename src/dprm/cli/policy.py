@@ -45,10 +45,12 @@ def _print(stored: Policy) -> None:
     from rich.table import Table
 
     from dprm.fit.montecarlo import is_local
+    from dprm.fit.seen import FITTED, SELECTED
 
     console = terminal()
     facts = Table.grid(padding=(0, 2))
-    for name, value in {**stored.header, "digest": stored.digest}.items():
+    notes = {name: text for name, text in stored.notes.items() if name not in (FITTED, SELECTED)}
+    for name, value in {**stored.header, "notes": notes, "digest": stored.digest}.items():
         if value not in ({}, None):
             facts.add_row(name, escape(str(value)))
     console.print(facts)

@@ -25,6 +25,7 @@ from dprm.evaluate.outcomes import Outcomes
 from dprm.evaluate.parts import by_part
 from dprm.evaluate.replays import partings, replays
 from dprm.evaluate.verdict import CHOOSING
+from dprm.fit.seen import FITTED, SELECTED, first_seen
 from dprm.host.decoded import decoded
 from dprm.host.engine import Engine
 from dprm.host.host import Host, Problems
@@ -83,8 +84,7 @@ def compare(
     for each in seeds:
         check_count("seeds", each, 0)
     for name, contender in arms.items():
-        if split not in CHOOSING and contender.fit.get("selected_on") == problems.digest:
-            raise ValueError(f"problems are those of select on which {name} was chosen: they are no {split}")
+        _check_unseen(problems, split, name, contender.fit)
     reference = next(iter(arms))
     ways = {name: contender.way for name, contender in arms.items()}
     rollouts: dict[str, list[Rollout]] = {name: [] for name in arms}
@@ -101,7 +101,8 @@ def compare(
     by_name: dict[str, Arm] = {}
     for name, contender in arms.items():
         arm = measured(rollouts[name], control, contender.order)
-        arm.fit, arm.ablates = dict(contender.fit), contender.ablates
+        arm.fit = {note: text for note, text in contender.fit.items() if note not in (FITTED, SELECTED)}
+        arm.ablates = contender.ablates
         arm.metrics = set_estimates(host, problems, rollouts[name], control)
         by_name[name] = arm
     _add_traces(host, problems, arms, rollouts, by_name, reference, resamples, seeds[0])
@@ -147,6 +148,17 @@ def compare(
     )
     outcomes = Outcomes.of(problems, rollouts)
     return Comparison(judged_again(card, outcomes), outcomes, rollouts)
+
+
+def _check_unseen(problems: Problems, split: str, name: str, fit: Mapping[str, str]) -> None:
+    """Refuse problems that a policy was learned or chosen on, unless the split says that they are such."""
+    if split not in CHOOSING and fit.get("selected_on") == problems.digest:
+        raise ValueError(f"problems are those of select on which {name} was chosen: they are no {split}")
+    allowed = {SELECTED: CHOOSING, FITTED: ("train", "fit")}
+    for note, how in ((FITTED, "was fitted"), (SELECTED, "was chosen")):
+        row = None if split in allowed[note] else first_seen(fit.get(note, ""), problems.groups)
+        if row is not None:
+            raise ValueError(f"problems[row {row}] is one on which {name} {how}: they are no {split}")
 
 
 def _learned(contender: Contender) -> Order | None:

@@ -21,6 +21,7 @@ from dprm.evaluate.choosing import choose, problems_needed
 from dprm.evaluate.verdict import EQUAL_CALLS, REGARDLESS
 from dprm.fit.estimators import Fitted
 from dprm.fit.montecarlo import MonteCarlo, is_local
+from dprm.fit.seen import SELECTED, sketch
 from dprm.fit.tracking import DELTA
 from dprm.host.decoded import decoded
 from dprm.host.engine import Engine
@@ -199,7 +200,7 @@ def settle(
         {name: _settled_share(policy) for name, policy in policies.items() if policy.stats is not None},
         sum(int(nfe.sum()) for _, nfe in answers.values()),
     )
-    deployed, notes = taken, {"selected_on": problems.digest}
+    deployed, notes = taken, {"selected_on": problems.digest, SELECTED: sketch(problems.groups)}
     if taken is None and regardless and settings:
         deployed = max(settings.values(), key=lambda setting: setting.mean)
         notes[REGARDLESS] = f"select says {deployed.delta:+.4f} [{deployed.low:+.4f}, {deployed.high:+.4f}]"

@@ -18,6 +18,7 @@ from dprm.fit.onpolicy import OnPolicy
 from dprm.fit.paper import PAPER, Paper
 from dprm.fit.purpose import purpose
 from dprm.fit.run import Run
+from dprm.fit.seen import FITTED, sketch
 from dprm.fit.sets import Sets
 from dprm.host.engine import Engine, Serial
 from dprm.host.host import Host
@@ -110,6 +111,7 @@ def fit(
         "setting": repr(estimator),
         "seed": str(seed),
         "price": str(calls),
+        FITTED: sketch(run.groups),
     }
     shuffled = None if run.shuffled is None else replace(run.shuffled, notes={**notes, "control": "shuffled values"})
     return Fitted(replace(policy, notes={**notes, **policy.notes, **run.cost.notes()}), shuffled, run.groups)
