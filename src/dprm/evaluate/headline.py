@@ -110,7 +110,7 @@ def _audited(host: Host, run: Rollout, other: Rollout, wins: Tensor, **how: Any)
     nothing = torch.zeros(len(wins), dtype=torch.bool)
     told = host.audit or {}
     own, usual = (means_of(each.step_map, each.tokens, nothing, **told) for each in (run, other))
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for name in own:
         difference = own[name][0] - usual[name][0]
         for part, rows in (("all", ~difference.isnan()), ("wins", ~difference.isnan() & wins)):

@@ -25,6 +25,7 @@ from dprm.report.breakdown import breakdown, gallery
 from dprm.report.colours import order_colours
 from dprm.report.comparison import comparison
 from dprm.report.decisions import decisions
+from dprm.report.diaries import diaries
 from dprm.report.examples import examples
 from dprm.report.fits import fits
 from dprm.report.front import budget
@@ -113,7 +114,7 @@ def _of_card(name: str, card: Card, colours: dict[str, str]) -> Article:
 
 
 def _of_study(name: str, study: Study, colours: dict[str, str]) -> Article:
-    sections = [passing(study, colours), trainings(study, colours)]
+    sections = [passing(study, colours), trainings(study, colours), diaries(study, colours)]
     facts = {
         "host": _host(study.host),
         **_difficulty(study.host, study.variant),

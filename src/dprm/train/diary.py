@@ -3,6 +3,7 @@
     reward, spread        mean and standard deviation of the rewards of a refresh
     early                 mean CE to the rollout's tokens on canvases of which at most half of the answer is visible
     relation              correlation over confidence bins of confidence and mean CE, of all masked positions
+    entropy in bin b      that mean CE, for each of 16 bins
     late_low              of the reveals after half of the answer, the share with confidence below 6/16
     gradient              mean of √(1 − 2p + Σ p²) over masked positions, the norm of the gradient in the logits
     value                 mean R̂ of the low-confidence cells of late phases, weighed by their events
@@ -63,6 +64,7 @@ def of_update(logits: Tensor, canvases: Canvases, answers: Tensor) -> dict[str, 
     found = {"gradient": norm[masked].mean().item(), "entropy": entropy[masked].mean().item()}
     if bool(early.any()):
         found["early"] = entropy[early].mean().item()
+    found |= {f"entropy in bin {number}": mean[number].item() for number in seen.nonzero().flatten().tolist()}
     if int(seen.sum()) > 1:
         middle = ((torch.arange(BINS, device=mean.device).double() + 0.5) / BINS)[seen]
         found["relation"] = torch.corrcoef(torch.stack([middle, mean[seen]]))[0, 1].item()

@@ -178,7 +178,7 @@ class MaskLaws(Trainings):
     def recipe(self, seed: int, device: torch.device) -> Recipe:
         """The numbers of every law."""
         compiled = self.fast or (device.type == "cuda" and not self.tiny)
-        how = {"rows": self.rows, "steps": self.steps, "rate": self.rate, "seed": seed}
+        how: dict[str, Any] = {"rows": self.rows, "steps": self.steps, "rate": self.rate, "seed": seed}
         return Recipe(**how, compiled=compiled, half=self.fast)
 
     def check(self, host: str, task: Task, weights: Mapping[str, Path], folder: Path, seed: int) -> None:
