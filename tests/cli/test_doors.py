@@ -20,6 +20,17 @@ runner = CliRunner()
 TOY = f"{Path(__file__).parents[1] / 'toy_host.py'}:ToyHost"
 
 
+READS_FASTA = """
+from dprm.data.fasta import Alphabet, read_fasta
+from tests.toy_host import ToyHost
+
+
+class Reads(ToyHost):
+    def read_problems(self, path):
+        return read_fasta(path, Alphabet("ACGT", "bases", 1, 8))
+"""
+
+
 def refused(*arguments):
     """What a command says that ends with exit code 2, without a traceback and at once."""
     began = time.process_time()
@@ -139,6 +150,9 @@ def test_files_of_another_kind_are_named_for_what_they_are():
         refused("compare", TOY, "--policy", path)
     for command in ("policy", "report", "audit"):
         assert "/dev/zero" in refused(command, "/dev/zero")
+    Path("mine.py").write_text(READS_FASTA)
+    said = refused("repair", "mine.py:Reads", "/dev/zero", "--out", "repaired.fa")
+    assert "/dev/zero is no regular file" in said
 
 
 def test_hosts_say_which_weights_are_damaged(tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dprm.order.files import write_whole
+from dprm.order.files import read_whole, write_whole
 
 # Letters of a sequence on one line.
 _WIDTH = 60
@@ -67,7 +67,7 @@ def read_fasta(path: Path, alphabet: Alphabet) -> tuple[list[Record], list[str]]
         ValueError: no FASTA file, or an empty one.
     """
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        lines = read_whole(path).decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8 text (byte {error.start})") from None
     records, left_out = list[Record](), list[str]()

@@ -22,6 +22,7 @@ from dprm.contrib.hf.denoiser import ATTENTION, Denoiser
 from dprm.data.draws import row_hash
 from dprm.host.host import Problems
 from dprm.host.identity import word
+from dprm.order.files import read_whole
 
 _KINDS = ("prompt", "messages", "tokens")
 _SPLITS = ("fit", "select", "test")
@@ -159,10 +160,10 @@ class Form:
 
 def read_lines(path: Path) -> list[tuple[int, Mapping[str, Any]]]:
     """The numbered JSON objects of a file."""
-    if not path.is_file():
+    if not path.exists():
         raise ValueError(f"there is no file {path} of prompts")
     lines: list[tuple[int, Mapping[str, Any]]] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), 1):
+    for number, line in enumerate(read_whole(path).decode("utf-8-sig").split("\n"), 1):
         if not line.strip():
             continue
         try:
