@@ -111,6 +111,27 @@ def test_a_gain_without_a_control_of_its_values_is_not_applied():
     assert found.reason == "a gain without a control of its values: compare with --ablate"
 
 
+@pytest.mark.parametrize("poorer", ["no states", "no phases"])
+def test_poorer_cells_that_do_better_are_no_reason_to_apply_the_richer_ones(poorer):
+    def with_poorer(gap, low, high):
+        arm = replace(GAIN, delta=0.03 - gap, ablates="dprm", gap=gap, gap_low=low, gap_high=high)
+        return judge(card(dprm=GAIN, **{f"dprm, {poorer}": arm}))
+
+    better = with_poorer(-0.02, -0.03, -0.01)
+    assert (better.verdict, better.reason) == ("fall back", f"a gain, but poorer cells do better: {poorer}")
+    assert f"{poorer}: difference +0.050; the policy minus it -0.020 [-0.030, -0.010]" in better.evidence
+    assert with_poorer(-0.01, -0.03, 0.01).verdict == "apply"
+    assert with_poorer(0.02, 0.01, 0.03).verdict == "apply"
+
+
+def test_the_verdict_says_how_often_the_problems_were_looked_at():
+    shown = card(dprm=GAIN)
+    assert not any("looks at" in line for line in judge(shown).evidence)
+    for looks, line in [(0, "none"), (3, "3; a split that is looked at again and again chooses")]:
+        shown.notes = {"looks": {"dprm": looks}}
+        assert f"looks at test before this one: {line}" in judge(shown).evidence
+
+
 def test_ablations_and_signals_are_not_policies():
     both = card(dprm=GAIN, random=REFERENCE, **shuffled(0.5, 0.4, -0.4, -0.5))
     assert policies(both) == ["dprm"]

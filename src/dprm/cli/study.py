@@ -52,7 +52,7 @@ def study(
             help="Numbers of the host's own trainings, such as rows=256 for puma or rate=1e-5,negative=0.7 for dmpo.",
         ),
     ] = "",
-    split: Annotated[str, typer.Option(help="Where problems come from: select or test.")] = "test",
+    split: Annotated[str, typer.Option(help="Where problems come from: select or test.")] = "select",
     limit: Annotated[int, typer.Option(min=1, help="How many problems.")] = 512,
     difficulty: Difficulty = None,
     orders: Annotated[
@@ -88,7 +88,8 @@ def study(
     sdpo: five fine-tuning arms from one start at equal updates.
 
     For example `dprm study puma --weights random=a.safetensors --weights confidence=b.safetensors --weights
-    dprm=c.safetensors --difficulty 22-25`, or `dprm study dmpo --steps 400 --device cuda`.
+    dprm=c.safetensors --difficulty 22-25`, or `dprm study dmpo --steps 400 --device cuda`. Problems
+    are those of `select` unless you ask for `test`.
     """
     from dataclasses import replace
 

@@ -43,7 +43,7 @@ def study(
     weights: Mapping[str, Path],
     *,
     limit: int = 512,
-    split: str = "test",
+    split: str = "select",
     difficulty: str | None = None,
     seed: int = 0,
     seeds: int = 1,

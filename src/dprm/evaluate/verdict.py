@@ -11,6 +11,7 @@ The paper's deployment rule as a program. The rules are asked in this order; the
     fall back            sparse: fewer than half of the decisions are in ready cells
     fall back            unsettled: most of a table's evidence is for values smaller than their radius
     fall back            no value control in the card, or aliased: shuffled values do as well
+    fall back            poorer cells, which tell fewer decisions apart, do significantly better
     fall back            it takes more model calls, and the best of as many reference paths does as well
     report rollout cost  it takes more model calls than the reference, or its values are estimated prompt by prompt
     apply                otherwise: a significant gain on problems that chose nothing, at equal model calls
@@ -29,7 +30,7 @@ from dataclasses import asdict, dataclass
 from statistics import NormalDist
 from typing import Any
 
-from dprm.evaluate.ablations import SHUFFLED, ablation_name
+from dprm.evaluate.ablations import NO_PHASES, NO_STATES, SHUFFLED, ablation_name
 from dprm.evaluate.card import Arm, Card
 from dprm.evaluate.seeds import in_words
 from dprm.fit.cost import Cost
@@ -149,6 +150,10 @@ def _rule(card: Card, name: str, tries: int) -> tuple[str, str]:
         return FALL_BACK, "a gain without a control of its values: compare with --ablate"
     if _aliased(shuffled):
         return FALL_BACK, "aliased: shuffled values do as well"
+    for poorer in (NO_STATES, NO_PHASES):
+        gap_high = getattr(card.arms.get(ablation_name(name, poorer)), "gap_high", None)
+        if gap_high is not None and gap_high < 0:
+            return FALL_BACK, f"a gain, but poorer cells do better: {poorer}"
     return APPLY, "a significant gain at equal model calls"
 
 
@@ -180,6 +185,10 @@ def _evidence(card: Card, name: str, tries: int) -> Iterator[str]:
         if other.ablates == name and other.gap is not None:
             gap = f"{other.gap:+.3f} [{other.gap_low:+.3f}, {other.gap_high:+.3f}]"
             yield f"{title.removeprefix(f'{name}, ')}: difference {other.delta:+.3f}; the policy minus it {gap}"
+    looks = card.notes.get("looks", {}).get(name)
+    if looks is not None:
+        warning = "; a split that is looked at again and again chooses" if looks else ""
+        yield f"looks at {card.split} before this one: {looks or 'none'}{warning}"
     yield f"model calls a problem: {arm.nfe:.1f}, {card.reference} {card.arms[card.reference].nfe:.1f}"
     for control in _controls(card, arm):
         yield f"{control.fit['control']}: mean {control.mean:.3f} at {control.nfe:.1f} calls, the policy {arm.mean:.3f}"

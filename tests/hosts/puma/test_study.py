@@ -44,7 +44,7 @@ def whole(files, tmp_path_factory):
 
 def test_a_card_holds_every_condition_its_differences_and_its_audit(whole, tmp_path):
     card, outcomes = whole
-    assert (card.host, card.variant, card.split, card.count, card.command) == ("puma", "77-78", "test", 4, "me")
+    assert (card.host, card.variant, card.split, card.count, card.command) == ("puma", "77-78", "select", 4, "me")
     conditions = {(entry["arm"], entry["order"], entry["width"]) for entry in card.results}
     assert conditions == {(law, order, width) for law in LAWS for order in SIGNALS for width in (1, 2, 3)}
     assert sum(entry["over"] == "order" for entry in card.differences) == 27
