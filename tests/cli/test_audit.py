@@ -134,3 +134,17 @@ def test_compare_adds_ablations_and_a_control(tmp_path, monkeypatch):
     assert arms["confidence, best of 3"]["mean"] >= arms["confidence"]["mean"]
     again = runner.invoke(app, [*how, "--best-of", "3", "--json"])
     assert json.loads(again.stdout)["arms"].keys() == arms.keys()
+
+
+def test_a_host_of_ones_own_is_audited_by_the_address_it_is_compared_by(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text("from tests.toy_host import ToyHost\n\nhost = ToyHost()\n")
+    how = ["compare", "mine.py:host", "--limit", "4", "--orders", "random", "--out", "results/toy.json", "--json"]
+    assert runner.invoke(app, how).exit_code == 0
+    for address in ("mine.py:host", "toy"):
+        shown = runner.invoke(app, ["audit", address, "--results", "results", "--json"])
+        assert shown.exit_code == 0, shown.output
+        assert list(json.loads(shown.stdout)["cards"]) == ["toy.json"]
+    other = runner.invoke(app, ["audit", "mine.py:nothing", "--results", "results"])
+    assert other.exit_code == 2
+    assert "mine.py has no 'nothing'" in " ".join(other.output.split())

@@ -75,12 +75,15 @@ def audit(
 def _cards(what: str, results: Path) -> dict[str, Card]:
     from dprm.evaluate.card import Card
     from dprm.evaluate.cards import cards_in
-    from dprm.host.finding import scheme_of
+    from dprm.host.finding import find, scheme_of
 
     if Path(what).is_file():
         return {Path(what).name: Card.load(Path(what))}
     cards = cards_in(results)
-    host = what if scheme_of(what) is None else Path(what.partition(":")[2]).name
+    if scheme_of(what) is not None:
+        host = Path(what.partition(":")[2]).name
+    else:
+        host = find(what).name if ":" in what else what
     if chosen := {name: card for name, card in cards.items() if card.host == host}:
         return chosen
     hosts = ", ".join(sorted({card.host for card in cards.values()})) or "no host"
