@@ -275,6 +275,8 @@ def test_with_the_mode_as_confidence_guards_still_look_at_what_would_be_revealed
         ({"order": "confidence"}, "order is 'confidence': expected a dprm.Order"),
         ({"mask_id": None}, "mask_id is None: expected a whole number"),
         ({"forbid": (-1,)}, "forbid is -1"),
+        ({"forbid": (99,)}, "forbid is 99: outside the vocabulary of 7"),
+        ({"forbid": (0, 99), "temperature": 1.0}, "forbid is 99: outside the vocabulary of 7"),
         ({"model": lambda tokens: {"logits": tokens}}, "the model gave dict: expected logits"),
     ],
 )

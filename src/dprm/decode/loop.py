@@ -19,7 +19,7 @@ from dprm.decode.counts import CountRule, Fixed, resolve_count
 from dprm.decode.decoding import Decoding, StateOf
 from dprm.decode.guards import HoldBack
 from dprm.decode.hidden import Hidden, read_hidden
-from dprm.decode.reader import Gumbel, Logits, Reader, logits_of
+from dprm.decode.reader import Gumbel, Logits, Named, Reader, logits_of
 from dprm.decode.revoke import Revoke
 from dprm.decode.rows import Rows
 from dprm.decode.state import State
@@ -114,10 +114,12 @@ def decode(
         until: stop when this many steps have been made in all, an int or [B], for example to fork there.
         on_step: called with every `Step`.
 
-    The other arguments are those of `Decoding`.
+    The other arguments are those of `Decoding`; the model gives all tokens that are forbidden here.
     """
     if not isinstance(order, Order | None):
         raise TypeError(f"order is {order!r}: expected a dprm.Order, such as dprm.Order(signal='confidence')")
+    if reader is None and forbid:
+        reader = Named((mask_id, *forbid), top_p, top_k)
     states = 1 if order is None else order.cells.aux
     state_of = _Fixed(aux) if isinstance(aux, Tensor) else aux
     decoding = Decoding(
@@ -377,7 +379,7 @@ def read_canvas(
         _check_positions(output.states, state)
         return read_hidden(output, reader, state, masked, asked | eligible, decoding)
     # A reader of the host's own may read something else than one list of numbers a position, or in its own way.
-    if type(reader) is Logits:
+    if isinstance(reader, Logits) and type(reader) in (Logits, Named):
         _check_positions(logits_of(output), state)
         looked = (asked if decoding.revoke is None else asked | eligible,)
         if decoding.temperature > 0:

@@ -72,9 +72,8 @@ class Logits:
         """[n] tokens of a piece."""
         vocabulary = x.shape[1]
         noisy = gumbel.at(row, position, vocabulary).add_(x, alpha=1.0 / temperature)
-        for token in self.forbid:
-            if token < vocabulary:
-                noisy[:, token] = -torch.inf
+        for token in self.within(vocabulary):
+            noisy[:, token] = -torch.inf
         if self.top_p < 1.0 or self.top_k:
             noisy.masked_fill_(~self._nucleus(x, temperature), -torch.inf)
         return noisy.argmax(1)
@@ -85,7 +84,7 @@ class Logits:
         """Drawn tokens [B,L], and the reading of them or of the mode; in one pass where a kernel can."""
         logits = logits_of(output)
         if by_kernel(logits) and self.top_p == 1.0 and not self.top_k:
-            forbid = [token for token in self.forbid if token < logits.shape[-1]]
+            forbid = self.within(logits.shape[-1])
             drawn, mode = draw_and_read(logits, gumbel.noise(logits.shape[-1], temperature), eligible, forbid)
             return drawn.tokens, drawn if confidence_of == "drawn" else mode
         tokens = self.draw(output, temperature, gumbel, eligible)
@@ -93,19 +92,34 @@ class Logits:
 
     def read(self, output: Any, tokens: Tensor | None, eligible: Tensor | None = None) -> Reading:
         logits = logits_of(output)
-        return read(logits, tokens, eligible, forbid=[token for token in self.forbid if token < logits.shape[-1]])
+        return read(logits, tokens, eligible, forbid=self.within(logits.shape[-1]))
+
+    def within(self, vocabulary: int) -> list[int]:
+        """The forbidden tokens that the model gives."""
+        return [token for token in self.forbid if token < vocabulary]
 
     def _nucleus(self, logits: Tensor, temperature: float) -> Tensor:
         """[n,V] bool, what may be drawn; of equally probable tokens the first ones."""
         scaled = logits.float() / temperature
-        for token in self.forbid:
-            if token < scaled.shape[-1]:
-                scaled[:, token] = -torch.inf
+        for token in self.within(scaled.shape[-1]):
+            scaled[:, token] = -torch.inf
         p, ranked = scaled.softmax(-1).sort(dim=-1, descending=True, stable=True)
         inside = p.cumsum(-1) - p < self.top_p
         if self.top_k:
             inside[..., self.top_k :] = False
         return torch.zeros_like(inside).scatter_(-1, ranked, inside)
+
+
+@dataclass(frozen=True)
+class Named(Logits):
+    """Logits whose forbidden tokens a person has named: but for the first, the mask, the model gives them all."""
+
+    def within(self, vocabulary: int) -> list[int]:
+        for token in self.forbid[1:]:
+            if token >= vocabulary:
+                remedy = "a token that the model does not give need not be forbidden"
+                raise ValueError(f"forbid is {token}: outside the vocabulary of {vocabulary}; {remedy}")
+        return super().within(vocabulary)
 
 
 @dataclass(frozen=True)
