@@ -94,6 +94,10 @@ def test_auto_takes_the_prompt_baseline_when_groups_are_given_and_stays_with_it(
     order = dprm.Order()
     order.observe(episode(order, 0), torch.rand(6))
     assert order.baseline == "global"
+    before = order.stats.moments.clone()
+    with pytest.raises(ValueError, match="group is given"):
+        order.observe(episode(order, 0), torch.rand(6), group=torch.arange(6) // 2)
+    assert torch.equal(order.stats.moments, before)
 
 
 @pytest.mark.parametrize(

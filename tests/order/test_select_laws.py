@@ -42,6 +42,19 @@ def test_closed_gates_and_zero_guidance_are_the_host_order(seed, shape, rule, cl
 
 
 @given(seed=seeds, shape=shapes, rule=st.sampled_from(RULES))
+def test_before_the_warm_up_ends_another_signal_may_decide_and_not_after(seed, shape, rule):
+    rows, length, _ = shape
+    order = dprm.Order(rule=rule, signal="confidence", warm_signal="entropy", warm=10, switch=20)
+    reading, flags = dprm.read(logits(seed, *shape)), candidates(seed, rows, length)
+    # Of more than two tokens the surest and the one of least entropy are not the same; confidence is turned round.
+    reading = dprm.Reading(reading.tokens, 1.0 - reading.confidence, reading.margin, reading.entropy)
+    two = torch.full((rows,), 2)
+    for step, value in ((9, -reading.entropy), (10, reading.confidence)):
+        choice = order.select(reading, flags, 2, 0.4, step=step, seed=seed)
+        assert torch.equal(choice.mask, host_order(value, flags, two))
+
+
+@given(seed=seeds, shape=shapes, rule=st.sampled_from(RULES))
 def test_rows_without_evidence_keep_the_host_order_when_others_have_it(seed, shape, rule):
     rows, length, _ = shape
     order = taught(dprm.Order(phases=2, rule=rule), seed)
