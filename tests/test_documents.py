@@ -223,9 +223,10 @@ def test_the_page_on_speed_runs():
     assert (shown["result"].step_map > 0).all()
 
 
-def test_the_table_of_the_scale_page_is_that_of_its_file():
-    checked = subprocess.run([sys.executable, "-m", "benchmarks.scaling", "--check"], cwd=ROOT, check=False)
-    assert checked.returncode == 0, "run `python -m benchmarks.scaling`"
+@pytest.mark.parametrize("measured", ["benchmarks.scaling", "benchmarks.checkpoint"])
+def test_the_table_of_a_page_on_cost_is_that_of_its_file(measured):
+    checked = subprocess.run([sys.executable, "-m", measured, "--check"], cwd=ROOT, check=False)
+    assert checked.returncode == 0, f"run `python -m {measured}`"
 
 
 def test_the_picture_is_the_one_its_script_draws(tmp_path):

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from benchmarks import selecting
+from benchmarks import checkpoint, selecting
 from benchmarks.timing import medians
 
 
@@ -21,3 +21,11 @@ def test_selecting_reports_every_rule_relative_to_the_floor():
     limits = [row["limit"] for row in rows if "top_m" in row["what"]]
     assert limits == [2.5, 4.0, None, None, 2.5, 4.0, None, None]
     assert [row["limit"] for row in rows if "head" in row["what"]] == [8.0, None, 8.0, None]
+
+
+def test_the_cost_of_a_fit_on_a_checkpoint_is_counted_where_it_arises():
+    told = checkpoint.measure(calls=300)
+    assert told["operations of a call, counted by torch, to the formula"] == 1
+    assert told["calls in the account of the fit"] <= told["canvases that the model saw"]
+    assert told["canvases that the model saw"] < 1.2 * told["calls in the account of the fit"]
+    assert 7.9e9 < checkpoint.weights(checkpoint.LARGE) < 8.1e9
