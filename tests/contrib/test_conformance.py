@@ -11,6 +11,7 @@ from dprm.contrib import d2cache, dinfer, lmdeploy, mlx_vlm, topk, transfer_inde
 from dprm.contrib.replaced import replaced
 from dprm.contrib.selector import Selector
 from dprm.contrib.watch import Watch
+from dprm.fit.traces import read_shard
 from dprm.order.features import names as features
 from dprm.order.head import Head
 from tests.contrib import sampler_with_topk, stand_ins
@@ -105,11 +106,11 @@ ENGINES = [
         "transfer_mask",
         lambda x, before: of_arrays(stand_ins.mlx_transfer_mask, x, before),
         lambda x, before, known: of_arrays(
-            mlx_vlm.ordered(stand_ins.mlx_transfer_mask, selector(known), numpy.array), x, before
+            mlx_vlm.Ordered(stand_ins.mlx_transfer_mask, selector(known), numpy), x, before
         ),
     ),
 ]
-# Batches of one on the host, and arrays of another library: what they cost is not a wait for an accelerator of torch.
+# Batches of one on the host, and arrays of another library, whose reads are counted below.
 ON_THE_HOST = ("RemaskingPolicy", "transfer_mask")
 each = pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: engine.name)
 
@@ -218,9 +219,44 @@ def test_generation_of_d2cache_is_reached_through_its_step():
 def test_acceptance_of_mlx_vlm_is_reached_through_its_module():
     module = SimpleNamespace(_diffusion_confidence_transfer_mask=stand_ins.mlx_transfer_mask)
     x, before = states(0)
-    with mlx_vlm.attached(module, selector(policy()), numpy.array):
+    with mlx_vlm.attached(module, selector(policy()), numpy):
         ours = of_arrays(module._diffusion_confidence_transfer_mask, x, before)
     assert torch.equal(ours, ENGINES[-1].ordered(x, before, policy()))
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_arrays_of_mlx_vlm_are_read_when_the_engine_has_looked_at_them(recorded, tmp_path, monkeypatch):
+    """A step reads nothing of its own; what is traced is what the order chooses when it may look."""
+    known, reads = policy(), []
+    monkeypatch.setattr(mlx_vlm, "_read", lambda array: reads.append(array) or torch.from_numpy(numpy.array(array)))
+    monkeypatch.setattr(Selector, "select", None)
+    module = SimpleNamespace(_diffusion_confidence_transfer_mask=stand_ins.mlx_transfer_mask)
+    choosing = Selector(known, mask_id=MASK, traces=tmp_path if recorded else None)
+    revealed = 0
+    with mlx_vlm.attached(module, choosing, numpy) as watch:
+        for seed in range(4):
+            x, before = states(seed)
+            watch.name([f"{seed}-{row}" for row in range(len(x))])
+            sure = x.softmax(-1).amax(-1).numpy()
+            chosen = module._diffusion_confidence_transfer_mask(sure, (before == MASK).numpy(), 0.8)
+            assert all(array is not sure and array is not chosen for array in reads)
+            revealed += int(chosen.sum())
+    assert bool(reads) == recorded
+    if recorded:
+        choosing.traces.flush()
+        (shard,) = tmp_path.iterdir()
+        _, columns, header = read_shard(shard)
+        assert len(columns["cell"]) == revealed
+        assert header["requests"][0] == "0-0"
+        assert header["requests"][-1] == "3-5"
+
+
+@pytest.mark.parametrize("settings", [{"rule": "soft_bon"}, {"signal": "odds"}])
+def test_an_order_that_has_to_look_still_chooses_for_mlx_vlm(settings):
+    x, before = states(0)
+    own = of_arrays(stand_ins.mlx_transfer_mask, x, before)
+    ours = of_arrays(mlx_vlm.Ordered(stand_ins.mlx_transfer_mask, selector(policy(**settings)), numpy), x, before)
+    assert torch.equal((ours == MASK).sum(1), (own == MASK).sum(1))
 
 
 def test_a_block_begins_where_more_is_masked_than_before():

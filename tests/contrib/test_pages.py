@@ -176,7 +176,9 @@ def test_dllm(monkeypatch):
 
 def test_mlx_vlm(monkeypatch):
     x, before = states(0)
-    module(monkeypatch, "mlx.core", array=numpy.array)
+    monkeypatch.setitem(sys.modules, "mlx", ModuleType("mlx"))
+    monkeypatch.setitem(sys.modules, "mlx.core", numpy)
+    sys.modules["mlx"].core = numpy
     diffusion = module(
         monkeypatch, "mlx_vlm.generate.diffusion", _diffusion_confidence_transfer_mask=stand_ins.mlx_transfer_mask
     )
