@@ -44,6 +44,18 @@ def torchrun(count, folder, *laws):
     assert ran.returncode == 0, ran.stderr[-3000:]
 
 
+def studied(folder, *before):
+    """A rehearsal of post-training in a folder, by command."""
+    folder.mkdir()
+    how = ["study", "dmpo", "--tiny", "--steps", "4", "--difficulty", "5", "--widths", "14", "--samples", "2"]
+    how += ["--orders", "confidence", "--limit", "2", "--set", "width=14", "--out", "card.json", "--work", "work"]
+    told = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "src")}
+    command = [sys.executable, *before, "-m", "dprm", *how]
+    ran = subprocess.run(command, env=told, cwd=folder, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    return json.loads((folder / "card.json").read_text())
+
+
 def log_of(folder):
     return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
 
@@ -77,6 +89,23 @@ def test_processes_go_on_where_one_stopped(tmp_path):
     torchrun(1, tmp_path, "random:5")
     torchrun(2, tmp_path, "random")
     same(tmp_path / "alone" / "random", tmp_path / "random")
+
+
+@pytest.mark.slow
+def test_a_study_of_post_training_has_the_losses_of_one_process(tmp_path):
+    """Every arm: the same rollouts, rewards and losses; the first process alone decodes and writes the card."""
+    alone = studied(tmp_path / "alone")
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    shared = studied(tmp_path / "shared", *launch)
+    arms = [name for name in alone["arms"] if name != "start"]
+    assert len(arms) == 3
+    for arm in arms:
+        logs = [log_of(tmp_path / folder / "work" / arm) for folder in ("alone", "shared")]
+        assert len(logs[0]) == len(logs[1]) > 0
+        for here, there in zip(*logs):
+            assert here == pytest.approx(there, rel=1e-4, abs=1e-6)
+        assert alone["arms"][arm]["rewards"] == pytest.approx(shared["arms"][arm]["rewards"])
+        assert alone["arms"][arm]["steps"] == shared["arms"][arm]["steps"] == 4
 
 
 def test_rows_that_cannot_be_shared_are_refused():

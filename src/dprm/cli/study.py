@@ -85,7 +85,8 @@ def study(
     puma, puma_words: three mask laws (random, confidence-progressive, DPRM-progressive) at equal steps and rows, each
     decoded under several orders and widths, with the order audit. dmpo: four post-training arms from one start at
     equal updates, and pass@K. An interrupted study goes on where it was.
-    sdpo: five fine-tuning arms from one start at equal updates.
+    sdpo: five fine-tuning arms from one start at equal updates. Under `torchrun` the processes share every step of a
+    training, with the losses of one process; the first decodes.
 
     For example `dprm study puma --weights random=a.safetensors --weights confidence=b.safetensors --weights
     dprm=c.safetensors --difficulty 22-25`, or `dprm study dmpo --steps 400 --device cuda`. Problems
@@ -97,6 +98,7 @@ def study(
 
     from dprm.evaluate.trainings import study as run
     from dprm.hosts import ENTRIES, task_of, trainings_of
+    from dprm.train import parallel
 
     name = f"study-{host}{'-tiny' if tiny else ''}"
     path, folder = out or Path("runs") / f"{name}.json", work or Path("runs") / name
@@ -112,7 +114,8 @@ def study(
         if "start" in trainings.GIVEN and not tiny:
             files.setdefault("start", ENTRIES[host].checked_weights())
         torch.set_float32_matmul_precision("high")
-        card, outcomes = run(
+        device = parallel.begin_under_torchrun(device)
+        made = run(
             host,
             task_of(host),
             trainings,
@@ -128,6 +131,10 @@ def study(
             on=chosen_engine(engine, workers, address, device),
             command=" ".join(["dprm", *sys.argv[1:]]),
         )
+        parallel.end()
+        if made is None:
+            return
+        card, outcomes = made
         card.save(path, outcomes)
     if as_json:
         say_json(card.to_json())

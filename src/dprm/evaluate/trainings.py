@@ -31,6 +31,7 @@ from dprm.order.files import claim
 from dprm.order.rules import RULES
 from dprm.order.signals import resolve_signal
 from dprm.train.denoiser import Denoiser
+from dprm.train.parallel import processes
 from dprm.train.task import Task, successes
 from dprm.train.trainings import Trained, Trainings
 from dprm.train.transformer import Transformer
@@ -53,7 +54,7 @@ def study(
     folder: Path,
     on: Engine | None = None,
     command: str = "",
-) -> tuple[Study, Outcomes]:
+) -> tuple[Study, Outcomes] | None:
     """Train what has no weights, decode the same problems after every training, and judge.
 
     Args:
@@ -61,6 +62,8 @@ def study(
         limit: how many problems. seeds: decode seeds, `seed` first. rows: canvases decoded together.
         folder: keeps trainings and finished batches: a study that is killed goes on where it was.
         on: the engine that decodes; None: this process, which also trains.
+
+    Processes that share the trainings (see `train.parallel`) all call this; the first decodes, the others get None.
     """
     device = checked_device(device)
     check_orders(trainings.orders)
@@ -68,8 +71,13 @@ def study(
     # Problems need no weights: what cannot be posed is known before anything is trained.
     poser = at(task.wrap(Transformer(task.shaped(32, 1)).to(device), device), difficulty)
     problems, parts = in_parts(poser.problems(split, limit, seed), trainings)
-    claim(folder)
+    shared = processes()
+    if shared.first:
+        claim(folder)
+    shared.wait()
     arms = trainings.trained(name, task, weights, folder, seed, device)
+    if not shared.first:
+        return None
     loads = {
         arm: partial(loaded, task, trained.path.resolve(), device, difficulty, trainings.fast)
         for arm, trained in arms.items()

@@ -29,6 +29,7 @@ from dprm.train.denoiser import Denoiser, load_weights, save_weights
 from dprm.train.learner import deployed, learner
 from dprm.train.learning import LearningPool
 from dprm.train.masks import Data, MaskLaw, RandomMasks
+from dprm.train.parallel import processes
 from dprm.train.pool import ProgressivePool
 from dprm.train.recipe import Recipe
 from dprm.train.sdpo import Sdpo
@@ -95,6 +96,7 @@ class FineTunings(FromStart):
             path, learns = folder / f"{name}.safetensors", name in (DPRM, DPRM_RANDOM)
             if not path.is_file():
                 self._train(name, task, start, path, seed, device)
+                processes().wait()
             facts = checkpoint.load(path)[1]
             told = {fact: facts[fact] for fact in ("steps", "recipe", "objective")}
             arms[name] = Trained.of(path, path.with_suffix(".dprm") if learns else None, **told)
@@ -111,6 +113,8 @@ class FineTunings(FromStart):
         objective = Sdpo(Denoiser(reference), self.reward, self.beta, self.scale)
         run = Training(model, law, recipe, path.parent / name, objective=objective, title=name)
         run.run()
+        if not run.processes.first:
+            return
         if isinstance(law, LearningPool):
             deployed(order, host=host.name, estimator="training").save(path.with_suffix(".dprm"))
         facts: dict[str, Any] = {"host": host.name, "law": name, "steps": run.step, "recipe": asdict(recipe)}

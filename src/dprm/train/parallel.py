@@ -60,6 +60,11 @@ class Processes:
             gradient.copy_(whole[first : first + gradient.numel()].view_as(gradient))
             first += gradient.numel()
 
+    def wait(self) -> None:
+        """Go on when all have come here: what the first has written is there for the others."""
+        if self.count > 1:
+            dist.barrier()
+
     def agreed(self, number: int, device: torch.device) -> int:
         """The largest of every process's number: what one is told, as to stop, all do."""
         if self.count == 1:

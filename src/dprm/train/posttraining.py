@@ -33,6 +33,7 @@ from dprm.train import checkpoint
 from dprm.train.denoiser import load_weights, save_weights
 from dprm.train.learner import deployed, learner
 from dprm.train.letter import Letter
+from dprm.train.parallel import processes
 from dprm.train.recipe import Recipe
 from dprm.train.rollouts import RolloutPlan, Rollouts
 from dprm.train.task import Task, successes
@@ -151,6 +152,7 @@ class PostTrainings(FromStart):
             path = folder / f"{name}.safetensors"
             if not path.is_file():
                 self._train(name, task, start, path, steps, seed, device)
+                processes().wait()
             facts = checkpoint.load(path)[1]
             steps = facts["steps"]
             told = {fact: facts[fact] for fact in ("steps", "scores", "rewards", "plan", "recipe")}
@@ -188,6 +190,8 @@ class PostTrainings(FromStart):
         objective = Wdce(negative=self.negative)
         run = Training(model, law, recipe, path.parent / name, objective=objective, evaluate=evaluate, title=name)
         scores = run.run()
+        if not run.processes.first:
+            return
         if name in LEARNING:
             deployed(order, host=host.name, estimator="training").save(path.with_suffix(".dprm"))
         tenths: list[list[float]] = [[] for _ in range(10)]

@@ -20,6 +20,7 @@ from dprm.order.files import write_whole
 from dprm.order.rules import RULES
 from dprm.train import checkpoint
 from dprm.train.denoiser import save_weights
+from dprm.train.parallel import processes
 from dprm.train.recipe import Recipe
 from dprm.train.task import Task
 from dprm.train.train import LAWS, train
@@ -124,7 +125,8 @@ class Trainings:
         path = folder / "setting.json"
         if path.is_file() and (differing := differences(json.loads(path.read_text()), setting)):
             raise ValueError(f"{folder} holds another study: {'; '.join(differing)}; choose another folder (--work)")
-        write_whole(path, json.dumps(setting, indent=1).encode())
+        if processes().first:
+            write_whole(path, json.dumps(setting, indent=1).encode())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +150,9 @@ class FromStart(Trainings):
         """The file of the weights to begin with."""
         start = weights.get(START, folder / f"{START}.safetensors")
         if START not in weights:
-            save_weights(start, task.build(task.shaped(self.tiny, 1), seed), {"host": host})
+            if processes().first:
+                save_weights(start, task.build(task.shaped(self.tiny, 1), seed), {"host": host})
+            processes().wait()
         return start
 
 
@@ -219,6 +223,7 @@ class MaskLaws(Trainings):
                     problems=self.checked,
                     every=self.every,
                 )
+                processes().wait()
             facts = self._shared(self._facts(law, path))
             facts["model"].pop("sides", None)
             if policy is not None and not policy.is_file():
