@@ -9,44 +9,17 @@ from __future__ import annotations
 
 import copy
 import os
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from dprm.contrib.engine_reading import ALIKE, OfEngine, reading_of, scored
 from dprm.contrib.requests import Requests
 from dprm.fit.traces import Recorder, Reveals, Traces
 from dprm.order.checks import check_count, check_shape
-from dprm.order.noise import Stream
 from dprm.order.order import Order
 from dprm.order.policy import Policy, PolicyError
-from dprm.order.reading import Reading, read
-from dprm.order.signals import Signal
-
-# Signals that rank positions as the engine does, by what the engine ranks by.
-_ALIKE = {"confidence": ("confidence", "odds"), "entropy": ("entropy",), "margin": ("margin",), "random": ("random",)}
-# Signals for which the confidence of a position is enough.
-_OF_CONFIDENCE = ("confidence", "odds", "random")
-
-
-@dataclass(frozen=True)
-class _Scored(Reading):
-    """A reading with the engine's own log ψ [B,L]."""
-
-    score: Tensor | None = None
-
-
-class _OfEngine(Signal):
-    """log ψ as the engine gave it."""
-
-    name = "engine"
-    linear = False
-
-    def value(self, reading: Reading, stream: Stream | None) -> Tensor:
-        assert isinstance(reading, _Scored)
-        assert reading.score is not None
-        return reading.score
 
 
 class Selector:
@@ -86,7 +59,7 @@ class Selector:
             policy = Policy.load(policy)
         if policy is None:
             policy = Order(signal=signal).policy()
-        if policy.signal["name"] not in _ALIKE.get(signal, (signal,)):
+        if policy.signal["name"] not in ALIKE.get(signal, (signal,)):
             raise PolicyError(
                 f"this policy corrects the order by {policy.signal['name']}, and this engine ranks by {signal}: "
                 "fit one on traces of this engine"
@@ -120,6 +93,7 @@ class Selector:
             if fitted is not None and value is not None and fitted != str(value):
                 raise PolicyError(f"this policy was fitted with {name} = {fitted}, and this model has {value}")
 
+    @torch.no_grad()
     def select(
         self,
         own: Tensor,
@@ -157,15 +131,13 @@ class Selector:
             return own
         if self.order.cells.aux > 1 and aux is None:
             raise ValueError(f"this policy has {self.order.cells.aux} states of a position: expected aux")
-        reading = self._reading(confidence, candidates, logits, tokens)
+        reading = reading_of(self.order, self.mask_id, confidence, candidates, logits, tokens)
         seeds = requests.seeds() if self.order.draws and not self.silent else None
         progress = requests.progress(candidates) if progress is None else progress
         order = self.order
         if score is not None:
             order = copy.copy(order)
-            order.signal = _OfEngine()
-            known = (reading.tokens, reading.confidence, reading.margin, reading.entropy, reading.peak)
-            reading = _Scored(*known, score=torch.where(candidates, score, 0.0))
+            order.signal, reading = OfEngine(), scored(reading, torch.where(candidates, score, 0.0))
         choice = order.select(reading, candidates, own.sum(1), progress, aux=aux, seed=seeds)
         changed = choice.changed.unsqueeze(1)
         mask = torch.where(changed, choice.mask, own)
@@ -234,21 +206,3 @@ class Selector:
             changed = torch.zeros_like(candidates[:, 0])
         taken = mask & candidates
         self.traces.record(Reveals(requests.names, requests.first, candidates, taken, cell, exact, changed))
-
-    def _reading(
-        self, confidence: Tensor | None, candidates: Tensor, logits: Tensor | None, tokens: Tensor | None
-    ) -> Reading:
-        """What the policy looks at; the engine's own confidence to the bit, and 0 where there is no candidate."""
-        enough = self.order.head is None and self.order.signal.name in _OF_CONFIDENCE
-        if logits is None and (confidence is None or not enough):
-            raise ValueError("this policy looks at more than confidence: the engine has to hand over its logits")
-        if confidence is None:
-            assert logits is not None
-            tokens = logits.argmax(-1) if tokens is None else tokens
-            confidence = logits.float().softmax(-1).gather(-1, tokens.unsqueeze(-1)).squeeze(-1)
-        exact = torch.where(candidates, confidence.float(), 0.0).clamp(0.0, 1.0)
-        if enough:
-            return Reading(candidates.long() if tokens is None else tokens, exact, exact, exact)
-        assert logits is not None
-        inside = self.mask_id < logits.shape[-1]
-        return replace(read(logits, tokens, forbid=self.mask_id if inside else None), confidence=exact)
