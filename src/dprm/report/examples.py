@@ -6,10 +6,11 @@ from markupsafe import Markup, escape
 
 from dprm.evaluate.card import Card
 from dprm.hosts import picture_of
+from dprm.order.signals import SIGNALS
 from dprm.report.parts import Figure, Section, Table
 
 # Orders that are drawn, and answers of each.
-ORDERS, ANSWERS = 3, 6
+ORDERS, ANSWERS = 6, 6
 
 
 def examples(card: Card, colours: dict[str, str]) -> Section | None:
@@ -18,7 +19,9 @@ def examples(card: Card, colours: dict[str, str]) -> Section | None:
     if not isinstance(listed, dict) or not listed:
         return None
     answers = {name: list(map(str, listed[name]))[:ANSWERS] for name in card.arms if listed.get(name)}
-    drawn = [figure for name in list(answers)[:ORDERS] if (figure := _drawn(card.host, name, answers[name]))]
+    # Orders by other signals than the host's own and a random one are the last that a person looks for.
+    ranked = sorted(answers, key=lambda name: (name != card.reference, name != "random", name in SIGNALS))
+    drawn = [figure for name in ranked[:ORDERS] if (figure := _drawn(card.host, name, answers[name]))]
     rows = [[name, answer] for name, lines in answers.items() for answer in lines]
     lead = "The first answers of each order as they came, not a choice of the best."
     return Section("Examples", lead, drawn, [Table("As text", ["order", "answer"], rows, colours)])
