@@ -42,11 +42,11 @@ def test_the_function_decode_stays_a_function_when_its_room_is_imported():
 
 
 def test_a_comparison_shows_the_committed_order_in_its_own_setting(tmp_path):
-    arguments = ["compare", "puma", "--limit", "1", "--orders", "confidence", "--work", str(tmp_path)]
+    arguments = ["compare", "puma_words", "--limit", "1", "--orders", "confidence", "--work", str(tmp_path)]
     shown = runner.invoke(app, arguments)
     assert shown.exit_code == 0, shown.output
-    assert "the setting of the committed learned order puma.dprm: --difficulty 22-25 --width 12" in shown.output
-    assert "puma (22-25)" in shown.output
+    assert "the setting of the committed learned order puma_words.dprm: --difficulty 4 --width 8" in shown.output
+    assert "puma_words (4)" in shown.output
     assert "\ndprm " in shown.output
     without = runner.invoke(app, [*arguments, "--no-policy"])
     assert "\ndprm " not in without.output
