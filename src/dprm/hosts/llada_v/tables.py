@@ -4,9 +4,11 @@
     no state                           phase and confidence alone
     counts alone                       values only in questions of how many; elsewhere the host's own order
 
-The evidence is the same, so nothing is decoded for them; guidance and gate stay.
+The evidence is the same, so nothing is decoded for them; the gate stays, and all have the guidance that is given. The
+whole table at that guidance is written beside them: the paper takes the setting with the best mean on select, where
+`dprm fit` wants a corrected interval above 0.
 
-python -m dprm.hosts.llada_v.tables weights/llada_v.dprm
+python -m dprm.hosts.llada_v.tables weights/llada_v.dprm --guidance 16
 """
 
 from __future__ import annotations
@@ -70,8 +72,12 @@ def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("policy", type=Path)
-    path: Path = parser.parse_args().policy
-    for name, policy in poorer(Policy.load(path)).items():
+    parser.add_argument("--guidance", type=float, help="default that of the policy")
+    asked = parser.parse_args()
+    path: Path = asked.policy
+    fitted = Policy.load(path)
+    whole = replace(fitted, guidance=fitted.guidance if asked.guidance is None else asked.guidance)
+    for name, policy in {"best-mean": whole, **poorer(whole)}.items():
         out = path.with_name(f"{path.stem}-{name}{path.suffix}")
         policy.save(out)
         if out.resolve().parent == committed.folder().resolve():
