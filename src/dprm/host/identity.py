@@ -14,15 +14,18 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CellType, CodeType, ModuleType
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from dprm.decode.loop import advance, begin
+from dprm.decode.loop import Model, Result, advance, begin
 from dprm.host.host import SPLITS, Host, Problems
+from dprm.host.imports import imported_files
+from dprm.host.judging import Judge
+from dprm.order.noise import mix_rows
 
 # Numbers taken of every weight matrix: enough to tell two trainings apart, and quick for billions of them.
 _SAMPLED = 4096
@@ -39,6 +42,10 @@ _APART = (
     "preference",
     "_decode_text",
 )
+# Problems whose answers say what a model is, or a reward, that is known by nothing else.
+_PROBED = 4
+# A cell of a closure that nothing was put into.
+_EMPTY = CellType()
 # How far into the objects that a host holds it is looked: they may lead anywhere.
 _DEEP = 4
 # Packages whose versions are not the host's own code.
@@ -136,12 +143,23 @@ def _plain(value: Any) -> bool:
     return isinstance(value, str | int | float | bool | None)
 
 
+@torch.no_grad()
 def host_word(host: Host) -> str:
     """What identifies a host: name, code, settings, reward, model and decoding."""
     model = host.model()
     listed = {name: part for name, part in sorted(vars(host).items()) if name not in _APART and part is not model}
     settings = {name: _held(part, _DEEP) for name, part in listed.items()}
-    return word(host.name, code_word(host), settings, model_word(host), host.decoding)
+    return word(host.name, code_word(host), settings, model_word(host), host.decoding, *_judged(host, model))
+
+
+def _judged(host: Host, model: Model) -> list[Tensor]:
+    """What a person's reward says of a few answers, if it always says the same: it may read what no code shows."""
+    if not any(isinstance(part, Judge) for part in vars(host).values()):
+        return []
+    problems, result, _ = _few_answers(host, model)
+    tokens = result.tokens.cpu()
+    scores = host.scores(problems, tokens)
+    return [scores] if torch.equal(scores, host.scores(problems, tokens)) else []
 
 
 def written_word(host: Host) -> str:
@@ -161,6 +179,7 @@ def code_word(host: Host) -> str:
         file = _file(value)
         if file is not None:
             files |= set(file.parent.glob("*.py")) if file.parent.parent.name == "hosts" else {file}
+    files |= imported_files(files)
     return word([hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(files)], functions)
 
 
@@ -187,29 +206,68 @@ def _file(written: Any) -> Path | None:
 
 @torch.no_grad()
 def model_word(host: Host) -> str:
-    """A digest of the model: its declared one, that of its weights, or of what it answers to a problem."""
+    """A digest of the model: its declared one, that of its weights, or of those that it holds and of what it answers to
+    a few problems."""
     if host.weights:
         return host.weights
     model = host.model()
     if isinstance(model, torch.nn.Module):
         return _weights(model)
-    problems = _any_problem(host)
-    state = begin(problems.canvas, host.decoding, 0, problems.context)
+    held = list(_weights_held(model))
+    _, result, visited = _few_answers(host, model)
+    return word(held, *visited, result.tokens)
+
+
+def _weights_held(value: Any, depth: int = _DEEP) -> Iterator[str]:
+    """Digests of the tensors and models that a model without weights of its own holds, in its attributes or closure."""
+    if isinstance(value, torch.nn.Module):
+        yield _weights(value)
+    elif isinstance(value, Tensor):
+        yield hashlib.sha256(f"{tuple(value.shape)}".encode() + _bytes(_evenly(value))).hexdigest()[:16]
+    elif isinstance(value, np.ndarray):
+        if value.dtype.kind in "biuf":
+            yield hashlib.sha256(f"{value.dtype} {value.shape}".encode() + value.tobytes()).hexdigest()[:16]
+    elif depth > 0 and not isinstance(value, type | ModuleType | Problems):
+        for part in _parts(value):
+            yield from _weights_held(part, depth - 1)
+
+
+def _parts(value: Any) -> list[Any]:
+    """What an object is made of: entries, arguments, attributes, or what a function has closed over."""
+    if isinstance(value, Mapping):
+        return list(value.values())
+    if isinstance(value, tuple | list):
+        return list(value)
+    if isinstance(value, functools.partial):
+        return [value.func, *value.args, *value.keywords.values()]
+    if inspect.ismethod(value):
+        return [value.__self__, value.__func__]
+    if inspect.isfunction(value):
+        cells = (cell.cell_contents for cell in value.__closure__ or () if cell != _EMPTY)
+        return [*cells, *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
+    return [part for _, part in sorted(getattr(value, "__dict__", {}).items())]
+
+
+def _few_answers(host: Host, model: Model) -> tuple[Problems, Result, list[Tensor]]:
+    """A few problems, their decoding, and what was seen at every step."""
+    problems = _few_problems(host)
+    state = begin(problems.canvas, host.decoding, mix_rows(problems.key, 0), problems.context)
     visited: list[Tensor] = []
     # To the end: what models say of the first canvas may be the same.
     result = advance(
         model, state, host.decoding.order(), host.decoding, on_step=lambda step: visited.extend(_seen(step))
     )
-    return word(*visited, result.tokens)
+    return problems, result, visited
 
 
-def _any_problem(host: Host) -> Problems:
-    """A problem of the first split that has one."""
-    for split in ("fit", *SPLITS):
-        try:
-            return host.problems(split, 1)
-        except ValueError:
-            continue
+def _few_problems(host: Host) -> Problems:
+    """Problems of the first split that has any."""
+    for count in (_PROBED, 1):
+        for split in ("fit", *SPLITS):
+            try:
+                return host.problems(split, count)
+            except ValueError:
+                continue
     raise ValueError(f"host {host.name} has no problem in any of {', '.join(SPLITS)}")
 
 
@@ -223,9 +281,13 @@ def _weights(model: torch.nn.Module) -> str:
     """A digest of numbers taken evenly of every weight."""
     digest = hashlib.sha256()
     for name, weight in model.state_dict().items():
-        step = max(1, weight.numel() // _SAMPLED)
-        digest.update(f"{name} {tuple(weight.shape)}".encode() + _bytes(weight.flatten()[::step]))
+        digest.update(f"{name} {tuple(weight.shape)}".encode() + _bytes(_evenly(weight)))
     return digest.hexdigest()[:16]
+
+
+def _evenly(weight: Tensor) -> Tensor:
+    """Numbers taken evenly of a tensor."""
+    return weight.flatten()[:: max(1, weight.numel() // _SAMPLED)]
 
 
 def _bytes(tensor: Tensor) -> bytes:
