@@ -1,6 +1,7 @@
 """The command, as a person meets it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from dprm.cli import app
 from dprm.host.variants import divided
 from dprm.hosts import task_of
 from tests.draws import taught
+from tests.hosts.puma.arms import write_arm
 from tests.toy_host import ToyHost
 
 runner = CliRunner()
@@ -175,6 +177,83 @@ def test_a_policy_says_what_it_was_fitted_for(tmp_path, monkeypatch):
     shown = runner.invoke(app, ["compare", TOY, "--policy", "states.dprm", "--limit", "4"])
     assert shown.exit_code == 2
     assert "states is '1' here, and the policy was fitted for '24'" in shown.output
+
+
+FITTED_FOR = """
+import copy
+
+from tests.toy_host import ToyHost
+
+
+class Mine(ToyHost):
+    def at(self, difficulty):
+        other = copy.copy(self)
+        other.variant = difficulty
+        return other
+
+
+class Sharper(Mine):
+    def model(self):
+        plain = super().model()
+        return lambda tokens: 2.0 * plain(tokens)
+"""
+
+
+def test_a_fit_writes_what_it_was_for_and_whatever_differs_is_said(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(FITTED_FOR)
+    how = ["fit", "mine.py:Mine", "--calls", "300", "--select", "10", "--difficulty", "5"]
+    fitted = runner.invoke(app, how)
+    assert fitted.exit_code == 0, fitted.output
+    proposed = fitted.output.split("try it with `dprm ")[1].split("`")[0].split()
+    assert proposed == ["compare", "mine.py:Mine", "--difficulty", "5", "--policy", "runs/toy.dprm"]
+    model = dprm.Policy.load(tmp_path / "runs/toy.dprm").notes["model"]
+    how = [*proposed, "--limit", "4", "--orders", "", "--json"]
+    same = json.loads(runner.invoke(app, how).stdout)
+    assert same["weights"] == model
+    assert "misfits" not in same["notes"]
+    how[1:4] = ["mine.py:Sharper", "--difficulty", "6"]
+    other = runner.invoke(app, [*how, "--temperature", "0.5", "--preference", "reward=1"])
+    card = json.loads(other.stdout)
+    assert card["weights"] != model
+    said = card["notes"]["misfits"]["dprm"]
+    assert [line.split()[0] for line in said] == ["variant", "temperature", "preference", "model"]
+    assert "variant is '6' here, and the policy was fitted for '5'" in said
+    assert "temperature is '0.5' here, and the policy was fitted for '0'" in said
+    assert all(f"runs/toy.dprm: {line}" in other.stderr for line in said)
+
+
+def test_the_settings_of_a_table_reach_the_fit(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    how = ["fit", TOY, "--estimator", "onpolicy", "--calls", "300", "--select", "10", "--beta", "2"]
+    shown = runner.invoke(app, [*how, "--phases", "3", "--bins", "5", "--baseline", "none", "--gate", "1,2,7"])
+    assert shown.exit_code == 0, shown.output
+    policy = dprm.Policy.load(tmp_path / "runs" / "toy.dprm")
+    assert (policy.cells.phases, policy.cells.bins, policy.baseline, policy.beta) == (3, 5, "none", 2.0)
+    assert "gate=(1.0, 2.0, 7.0)" in policy.notes["setting"]
+    assert policy.gate.ready == 7
+
+
+def test_a_comparison_heeds_its_rule_its_seeds_and_its_weights(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    stored = taught(dprm.Order(rule="top_m"), 1).policy(host="toy")
+    stored.save(tmp_path / "mine.dprm")
+    how = ["compare", TOY, "--policy", "mine.dprm", "--orders", "random", "--limit", "4", "--json"]
+    plain = json.loads(runner.invoke(app, how).stdout)
+    assert (plain["arms"]["dprm"]["policy"], plain["seeds"]) == (stored.digest, [0])
+    ruled = json.loads(runner.invoke(app, [*how, "--rule", "soft_bon"]).stdout)
+    assert ruled["arms"]["dprm"]["policy"] == replace(stored, rule="soft_bon").digest != stored.digest
+    seeded = json.loads(runner.invoke(app, [*how, "--seed", "3", "--seeds", "2"]).stdout)
+    assert seeded["seeds"] == [3, 4]
+    assert seeded["arms"]["random"]["spread"] is not None
+    weights = []
+    for seed in (0, 1):
+        write_arm(tmp_path / f"{seed}.safetensors", "random", seed=seed)
+        how = ["compare", "puma", "--weights", f"{seed}.safetensors", "--difficulty", "77-78", "--orders", ""]
+        shown = runner.invoke(app, [*how, "--limit", "2", "--json"])
+        assert shown.exit_code == 0, shown.output
+        weights.append(json.loads(shown.stdout)["weights"])
+    assert weights[0] != weights[1]
 
 
 def test_bad_requests_end_with_exit_code_2_and_change_nothing(tmp_path, monkeypatch):
