@@ -86,28 +86,6 @@ def write_prompt(tokens: Sequence[int]) -> str:
     return re.sub(r"(^|[.?] )([a-z])", lambda match: match[1] + match[2].upper(), text)
 
 
-def read_prompt(text: str) -> Tensor:
-    """Problem tokens [64] of an English text in the words of the vocabulary.
-
-    Raises:
-        ValueError: naming a word that is not in the vocabulary, a number above 999, or a text that is too long.
-    """
-    tokens: list[int] = []
-    for word in re.findall(r"\w+|[^\w\s]", text):
-        if re.fullmatch(r"[0-9]+", word):
-            if len(word) > PLACES:
-                raise ValueError(f"number {word} is too large: expected at most {LARGEST_VALUE}")
-            tokens += map(int, word)
-        else:
-            known = TOKEN.get(word, TOKEN.get(word.lower()))
-            if known is None:
-                raise ValueError(f"word {word!r} is not in the vocabulary of {len(WORDS)} words")
-            tokens.append(known)
-    if len(tokens) > PROMPT:
-        raise ValueError(f"the problem has {len(tokens)} tokens: expected at most {PROMPT}")
-    return torch.tensor(tokens + [BLANK] * (PROMPT - len(tokens)))
-
-
 def read_answer(tokens: Sequence[int]) -> str:
     """The answer of one canvas [112] as text, up to the first EOT; `?` where a token is no character."""
     return spell(tokens[PROMPT:], CHARACTERS, EOT)
