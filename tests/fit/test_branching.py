@@ -10,7 +10,7 @@ import dprm
 from dprm.decode import Fixed, HoldBack
 from dprm.decode.loop import advance, begin, commit
 from dprm.fit.branches import Branches
-from dprm.fit.branching import Branching
+from dprm.fit.branching import Branching, _Visits
 from dprm.fit.leaning import Leaning
 from dprm.host.host import Problems
 from dprm.order.features import LEFT
@@ -84,6 +84,28 @@ def test_a_branch_is_the_hosts_own_decoding_with_another_set_of_positions(name, 
             assert torch.equal(branches.scores[number, slot], score[0]), (number, alternative)
     assert cost.calls == calls if cost.rejoined == 0 else cost.calls < calls
     assert bool(branches.gain(host).any())
+
+
+def test_what_is_kept_for_branches_does_not_grow_with_the_steps():
+    """Canvases of one width: of some ten positions are masked, of others a hundred."""
+    table = torch.randn(100, 4, generator=torch.Generator().manual_seed(0))
+    decoding, sizes = dprm.Decoding(mask_id=4), []
+    for steps in (10, 100):
+        canvas = torch.zeros(2, 100, dtype=torch.int64)
+        canvas[:, :steps] = 4
+        visits, held = _Visits(2, 3, None), set()
+
+        def look(step, visits=visits, held=held):
+            visits.offer(step)
+            held.add(sum(column.nbytes for column in (visits._key, *visits._columns.values())))
+
+        ended = advance(
+            lambda tokens: table.expand(2, 100, 4), begin(canvas, decoding), decoding.order(), decoding, on_step=look
+        )
+        assert ended.nfe == steps
+        sizes.append(held)
+    assert sizes[0] == sizes[1]
+    assert len(sizes[0]) == 1
 
 
 def the_step(host, steps, row, sight):
