@@ -53,6 +53,20 @@ def test_nfe_is_the_number_of_calls_and_rows_pay_for_what_they_needed():
     )
 
 
+def test_finished_rows_leave_the_batch():
+    denoiser, rows = MockDenoiser(), []
+
+    def model(tokens):
+        rows.append(len(tokens))
+        return denoiser(tokens)
+
+    canvas = masked_canvas(8, 12)
+    canvas[2:, 4:] = 0
+    result = dprm.decode(model, canvas, mask_id=MASK)
+    assert rows == [8] * 2 + [2] * 8
+    assert result.row_nfe.tolist() == [10] * 2 + [2] * 6
+
+
 @given(
     seed=seeds,
     rule=st.sampled_from(RULES),

@@ -2,11 +2,34 @@
 
 from importlib import import_module
 
+import pytest
 import torch
 
 import dprm
 from dprm.order import noise
 from tests.mock_denoiser import MASK, MockDenoiser, masked_canvas
+
+
+@pytest.mark.parametrize(
+    ("how", "kept"),
+    [({"top_p": 0.7}, 3), ({"top_p": 0.3}, 1), ({"top_k": 2}, 2), ({"top_p": 0.9, "top_k": 3}, 3), ({}, 5)],
+)
+def test_draws_follow_the_truncated_law(how, kept):
+    """Of .35, .25, .2, .15, .05, as a temperature of 2 makes them: the fewest that hold top_p, and at most top_k."""
+    law = torch.tensor([0.15, 0.35, 0.05, 0.25, 0.2])
+    drawn = dprm.decode(
+        lambda tokens: (2.0 * torch.cat([law, law[:1]]).log()).expand(*tokens.shape, 6),
+        torch.full((20_000, 1), 5),
+        mask_id=5,
+        temperature=2.0,
+        seed=torch.arange(20_000),
+        **how,
+    )
+    inside = torch.isin(torch.arange(5), law.argsort(descending=True)[:kept])
+    expected = torch.where(inside, law, 0.0) / law[inside].sum()
+    seen = drawn.tokens.flatten().bincount(minlength=5) / 20_000
+    assert torch.equal(seen > 0, inside)
+    torch.testing.assert_close(seen, expected, atol=0.015, rtol=0)
 
 
 def test_a_large_vocabulary_leaves_nothing_large_behind():
