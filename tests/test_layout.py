@@ -49,6 +49,18 @@ def test_dependencies_point_one_way(folder):
                 assert parts[1] in allowed, f"{path.relative_to(SOURCE)} imports {module}"
 
 
+def test_no_host_imports_another():
+    hosts = [path for path in (SOURCE / "hosts").iterdir() if (path / "__init__.py").exists()]
+    assert len(hosts) > 5
+    names = {path.name for path in hosts}
+    for folder in hosts:
+        for path in folder.rglob("*.py"):
+            for module in imported(path):
+                room, _, host = module.removeprefix("dprm.").partition(".")
+                others = names - {folder.name}
+                assert room != "hosts" or host.split(".")[0] not in others, f"{path.relative_to(SOURCE)}: {module}"
+
+
 def test_the_order_module_needs_torch_numpy_and_safetensors_only():
     allowed = {"torch", "numpy", "safetensors", "dprm", *sys.stdlib_module_names}
     for path in (SOURCE / "order").rglob("*.py"):
