@@ -7,6 +7,7 @@ With `--check` nothing is measured; the page is compared with the file.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sys
@@ -20,6 +21,7 @@ import dprm
 from benchmarks.timing import medians
 from dprm.data.cores import cores
 from dprm.decode import Fixed
+from dprm.fit import OnPolicy, fit
 from dprm.host.decoded import decoded
 from dprm.host.host import Host, Problems
 from dprm.host.rollout import Decode
@@ -33,6 +35,8 @@ START, END = "<!-- scale -->", "<!-- /scale -->"
 # The fit on paper. Parameters, tokens of a canvas, revealed positions of a rollout, steps of it.
 PARAMETERS, CANVAS, REVEALED, STEPS = 8e9, 384, 256, 128
 ROLLOUTS, GPUS, ROWS = 1_000_000, 64, 64
+# Model calls of a fit that is timed.
+_FIT = 400
 # Of an H100: dense bfloat16, as published; and the share of it that a forward pass of such a batch is assumed to reach.
 PEAK, SHARE = 989e12, 0.4
 
@@ -68,6 +72,13 @@ def measure() -> dict[str, float]:
         run()
     # Others do the work: the clock on the wall, not that of this thread.
     seconds = medians(runs, repeats=3, warm_up=0, clock=time.perf_counter)
+    # Another seed each time: what a fit has done already is not asked again.
+    seeds = itertools.count()
+    fits = {
+        "one": lambda: fit(OnPolicy(), host, calls=_FIT, rows=4, seed=next(seeds), on=one),
+        "two": lambda: fit(OnPolicy(), host, calls=_FIT, rows=4, seed=next(seeds), on=two),
+    }
+    fitting = medians(fits, repeats=3, warm_up=0, clock=time.perf_counter)
     nothing = {"ray": lambda: list(one.each(host, pieces))}
     empty = medians(nothing, repeats=5, warm_up=1, clock=time.perf_counter)["ray"] / len(pieces)
     one.close()
@@ -82,6 +93,7 @@ def measure() -> dict[str, float]:
         "seconds Ray adds to a piece": empty,
         "seconds of a piece": seconds["here"] / 12,
         "two workers to one": seconds["one"] / seconds["two"],
+        "two workers to one, a fit": fitting["one"] / fitting["two"],
         "one worker to this process": seconds["here"] / seconds["one"],
     }
 
