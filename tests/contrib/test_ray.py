@@ -17,6 +17,7 @@ pytestmark = pytest.mark.slow
 import ray  # noqa: E402
 
 import dprm  # noqa: E402
+from dprm.contrib import ray_actors  # noqa: E402
 from dprm.contrib.ray import Ray  # noqa: E402
 from dprm.fit import OnPolicy, fit  # noqa: E402
 from dprm.fit.head import HeadFit  # noqa: E402
@@ -129,6 +130,33 @@ def test_a_worker_with_another_host_is_refused():
 def test_a_cluster_that_is_too_small_is_said(engine):
     with pytest.raises(ValueError, match="64 workers ask for 64 CPUs: the cluster has 1"):
         decoded(ToyHost(), ToyHost().problems("select", 4), WAYS, on=Ray(64))
+
+
+def test_what_is_waited_for_on_a_busy_cluster_is_said(engine, monkeypatch):
+    monkeypatch.setattr(ray_actors, "_PATIENCE", 0.5)
+    assert list(engine.each(ToyHost(), [])) == []
+    decoded(ToyHost(), ToyHost().problems("select", 2), WAYS, on=engine)
+    engine.close()
+    time.sleep(0.5)
+    others = ray.remote(num_cpus=0.9)(Holding).remote()
+    ray.get(others.ready.remote())
+    said = []
+
+    def told(line):
+        said.append(line)
+        ray.kill(others)
+
+    waiting = Ray(1, cpus=0.5, on_wait=told)
+    decoded(ToyHost(), ToyHost().problems("select", 2), WAYS, on=waiting)
+    waiting.close()
+    assert said == ["1 of 1 workers are waited for: 0.1 of 1 CPUs are free, other work holds the rest"]
+
+
+class Holding:
+    """Somebody else's actor."""
+
+    def ready(self):
+        return True
 
 
 def command(*arguments, cwd, **environment):

@@ -99,11 +99,16 @@ def chosen_engine(name: str, workers: int, address: str | None, device: str, loa
         if workers > 1 or address is not None:
             raise ValueError(f"--{'address' if address else 'workers'} is for --engine ray")
         return None
+    from functools import partial
+
+    from dprm.cli.terminal import say
+
     try:
         from dprm.contrib.ray import Ray
     except ImportError as error:
         raise ValueError(f'{error}: install it with `pip install "dprm[ray]"`') from None
-    engine = Ray(workers, address, gpus=1.0 if device.startswith("cuda") else 0.0)
+    gpus = 1.0 if device.startswith("cuda") else 0.0
+    engine = Ray(workers, address, gpus=gpus, on_wait=partial(say, err=True))
     return engine if load is None else engine.of(load)
 
 

@@ -10,10 +10,9 @@ Ray sends functions and results in a form that can run code: workers must be tru
 from __future__ import annotations
 
 import copy
-import logging
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -22,38 +21,13 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 
 import ray
 
+from dprm.contrib.ray_actors import Actors
 from dprm.host.engine import Load, Result, Work
 from dprm.host.host import Host, Problems
-from dprm.host.identity import written_word
 from dprm.order.checks import check_count
 
 # Pieces handed to an actor at a time; pieces ahead of the oldest missing result, for every actor.
 HANDED, WINDOW = 2, 8
-# Bytes of results under way on a cluster that is started here.
-_STORE = 256_000_000
-
-
-class Worker:
-    """What an actor holds: the host and its model, loaded once."""
-
-    def __init__(self, load: Load, folder: str, threads: int):
-        import torch
-
-        torch.set_num_threads(threads)
-        if os.path.isdir(folder):  # Names of files mean there what they mean to whoever started the work.
-            os.chdir(folder)
-        self.host = load()
-        self.model = self.host.model()
-
-    def word(self) -> str:
-        """What identifies the host here."""
-        return written_word(self.host)
-
-    def do(self, change: tuple[Any, Any], work: Work[Result], problems: Problems) -> Result:
-        """One piece, for the host with another decoding and preference."""
-        host = copy.copy(self.host)
-        host.decoding, host.preference = change
-        return work(host, self.model, problems)
 
 
 @dataclass
@@ -73,6 +47,7 @@ class Ray:
         gpus, cpus: that an actor asks for.
         tries: how often a piece may be lost with its actor.
         load: makes the host in an actor; None: the host that is here is sent.
+        on_wait: told what is waited for, such as other work on the cluster; None: a warning.
     """
 
     def __init__(
@@ -84,12 +59,11 @@ class Ray:
         cpus: float = 1.0,
         tries: int = 5,
         load: Load | None = None,
+        on_wait: Callable[[str], None] | None = None,
     ):
-        self.workers, self.address = check_count("workers", workers, 1), address
-        self.gpus, self.cpus, self.tries, self.load = gpus, cpus, tries, load
-        # Shared by all that `of` gives: the actors of the host that is at work; whose they are, and how it is made.
-        self._actors: list[Any] = []
-        self._whose: list[Any] = []
+        self.workers, self.tries, self.load = check_count("workers", workers, 1), tries, load
+        # Shared by all that `of` gives.
+        self._actors = Actors(workers, address, gpus, cpus, on_wait)
 
     def of(self, load: Load) -> Self:
         other = copy.copy(self)
@@ -107,7 +81,7 @@ class Ray:
         first = next(left, None)
         if first is None:
             return
-        self._start(host)
+        self._actors.start(host, self.load)
         change = ray.put((host.decoding, host.preference))
         works: dict[int, tuple[Any, Any]] = {}
         again: deque[_Piece] = deque()
@@ -117,7 +91,7 @@ class Ray:
         fresh: tuple[Work[Result], Problems] | None = first
         while fresh is not None or again or running or arrived:
             busy = [actor for _, actor in running.values()]
-            for actor in sorted(self._actors, key=busy.count):
+            for actor in sorted(self._actors.alive, key=busy.count):
                 while busy.count(actor) < HANDED and (again or fresh is not None):
                     if not again:
                         if fresh is None or asked >= taken + WINDOW * self.workers:
@@ -142,62 +116,11 @@ class Ray:
                         remedy = "its workers die of it, perhaps for want of memory: take fewer --rows or --workers"
                         raise ValueError(f"piece {piece.number} was lost {self.tries} times; {remedy}") from error
                     again.append(replace(piece, tries=piece.tries + 1))
-                    self._replace(actor)
+                    self._actors.replace(actor)
             while taken in arrived:
                 yield arrived.pop(taken)
                 taken += 1
 
     def close(self) -> None:
         """End the actors."""
-        for actor in self._actors:
-            ray.kill(actor)
-        self._actors.clear()
-        self._whose.clear()
-
-    def _start(self, host: Host) -> None:
-        """Actors for this host, unless they are there."""
-        if not ray.is_initialized():
-            local: dict[str, Any] = {"num_cpus": max(1, round(self.workers * self.cpus)), "include_dashboard": False}
-            local["object_store_memory"] = _STORE
-            ray.init(self.address, log_to_driver=False, logging_level=logging.ERROR, **({} if self.address else local))
-        self._check_room()
-        whose = written_word(host) if self.load is None else self.load
-        if self._whose and self._whose[0] == whose:
-            return
-        self.close()
-        load = self.load or _Sent(host)
-        self._whose += [whose, ray.put(load)]
-        self._actors.extend(self._actor() for _ in range(self.workers))
-        if self.load is not None:
-            for word in ray.get([actor.word.remote() for actor in self._actors]):
-                if word != written_word(host):
-                    self.close()
-                    raise ValueError(f"a worker makes another host {host.name}: its code, settings or weights differ")
-
-    def _check_room(self) -> None:
-        """Raise if the cluster can never hold all workers at once: they would be waited for without end."""
-        untyped: Any = ray
-        there: dict[str, float] = untyped.cluster_resources()
-        for name, each in (("CPU", self.cpus), ("GPU", self.gpus)):
-            if self.workers * each > there.get(name, 0.0):
-                has = f"the cluster has {there.get(name, 0.0):g}"
-                raise ValueError(f"{self.workers} workers ask for {self.workers * each:g} {name}s: {has}")
-
-    def _actor(self) -> Any:
-        remote = ray.remote(num_cpus=self.cpus, num_gpus=self.gpus, max_restarts=0)(Worker)
-        return remote.remote(self._whose[1], os.getcwd(), max(1, round(self.cpus)))
-
-    def _replace(self, lost: Any) -> None:
-        """Another actor for one that died; its other pieces come back by themselves."""
-        if lost in self._actors:
-            self._actors[self._actors.index(lost)] = self._actor()
-
-
-@dataclass(frozen=True)
-class _Sent:
-    """The host that is here, as `load` of an actor."""
-
-    host: Host
-
-    def __call__(self) -> Host:
-        return self.host
+        self._actors.close()
