@@ -28,6 +28,9 @@ from dprm.host.rollout import Rollout
 from dprm.order import Order
 from dprm.order.noise import mix, mix_rows
 
+# There are many intervals of these.
+RESAMPLES = 1000
+
 
 class FirstParting:
     """Looks on while an order decodes, and keeps its first choice that is not the host's own, of every row.
@@ -118,7 +121,7 @@ def mechanism(
                     "rows": len(both),
                     "learned": float(mine.mean()),
                     "host": float(usual.mean()),
-                    "difference": [round(end, 5) for end in paired_interval(mine, usual)],
+                    "difference": [round(end, 5) for end in paired_interval(mine, usual, RESAMPLES)],
                 }
             for name, which in (("wins", won), ("losses", lost)):
                 some = rows[which[rows]]
@@ -174,6 +177,7 @@ def _means(columns: dict[str, Tensor]) -> dict[str, Any]:
     facts: dict[str, Any] = {"rows": int(there.sum())}
     if facts["rows"]:
         facts |= {
-            name: [round(end, 5) for end in mean_interval(columns[name][there])] for name in FirstParting.NAMES[:5]
+            name: [round(end, 5) for end in mean_interval(columns[name][there], RESAMPLES)]
+            for name in FirstParting.NAMES[:5]
         }
     return facts
