@@ -1,6 +1,6 @@
 """Draw what the host omni paints: the first captions under four orders, and interventions from shared canvases.
 
-python docs/pictures/make_omni.py results/omni-test.json results/omni-paths.json docs/pictures/omni
+python docs/pictures/make_omni.py results/omni-paths-select.json docs/pictures/omni [results/omni-test.json]
 """
 
 from __future__ import annotations
@@ -62,10 +62,11 @@ HEADS = ("canvas after 96 steps", "native choice", "chosen choice")
 
 
 def main() -> None:
-    """Write NAME.svg and NAME-intervention.svg."""
-    card, kept, out = Card.load(Path(sys.argv[1])), json.loads(Path(sys.argv[2]).read_text()), sys.argv[3]
-    Path(f"{out}.svg").write_text(contact_sheet(card))
-    Path(f"{out}-intervention.svg").write_text(interventions(kept))
+    """Write NAME-intervention.svg, and NAME.svg of a card."""
+    kept, out, *cards = sys.argv[1:]
+    Path(f"{out}-intervention.svg").write_text(interventions(json.loads(Path(kept).read_text())))
+    for card in cards:
+        Path(f"{out}.svg").write_text(contact_sheet(Card.load(Path(card))))
 
 
 if __name__ == "__main__":

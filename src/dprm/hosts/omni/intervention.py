@@ -7,7 +7,7 @@ is forked, each is revealed with its most probable token as step 97, and all fiv
 
     g_i = c_i + γ (R(X^i) − R(X^{i0})) / .03        c_i = −H_i at the forked canvas, R the reward
 
-and the path with the largest g is the answer. γ was chosen on the select split, see `gamma`.
+and the path with the largest g is the answer. γ is chosen on the select split, see `gamma`.
 Shapes: B problems, P = 5 paths, L positions.
 """
 
@@ -34,7 +34,7 @@ from dprm.order.noise import mix, mix_rows
 
 STEP, QUANTILES, SCALE = 96, (0.70, 0.85, 0.90, 0.95), 0.03
 PATHS = 1 + len(QUANTILES)
-GAMMA = Path(__file__).with_name("gamma.json")
+GAMMA, PAPER = Path(__file__).with_name("gamma.json"), 8.0
 # Where `gamma` and `records` keep paths.
 KEPT = Path("runs/omni-paths")
 SCORE, REWARD, UNIFORM = "score", "reward", "uniform"
@@ -186,10 +186,8 @@ def chosen(native: Tensor, reward: Tensor, gamma: float) -> Tensor:
 
 
 def chosen_gamma() -> float:
-    """The γ that was chosen on the select split."""
-    if not GAMMA.is_file():
-        raise ValueError(f"there is no {GAMMA}; choose γ with: python -m dprm.hosts.omni.gamma 128")
-    return float(json.loads(GAMMA.read_text())["gamma"])
+    """The γ that was chosen on the select split; that of the paper, where none was chosen yet."""
+    return float(json.loads(GAMMA.read_text())["gamma"]) if GAMMA.is_file() else PAPER
 
 
 @dataclass(frozen=True)

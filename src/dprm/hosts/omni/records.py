@@ -1,8 +1,8 @@
-"""What is kept of every caption of the test: the shared canvas by its hash, the five positions, their scores, the path.
+"""What is kept of every caption: the shared canvas by its hash, the five positions, their scores, the path.
 
-Of the first captions the canvases are kept as well, for pictures. `results/omni-paths.json` is written by
+Of the first captions the canvases are kept as well, for pictures. `results/omni-paths-SPLIT.json` is written by
 
-    python -m dprm.hosts.omni.records 256
+    python -m dprm.hosts.omni.records test 512
 """
 
 from __future__ import annotations
@@ -69,19 +69,25 @@ def written(tokens: Tensor) -> str:
 
 
 def main() -> None:
-    """Decode the test split, or what is kept of it, and write."""
+    """Decode a split, or take what is kept of it, and write."""
     from dprm.hosts import load
 
-    count = int(sys.argv[1])
+    split, count = sys.argv[1], int(sys.argv[2])
     host = load("omni", compiled="--compile" in sys.argv)
-    problems = host.problems("test", count)
-    facts: dict[str, Any] = {"kind": KIND, "host": host.name, "command": f"{COMMAND} {count}", "weights": host.weights}
+    problems = host.problems(split, count)
+    facts: dict[str, Any] = {
+        "kind": KIND,
+        "host": host.name,
+        "command": f"{COMMAND} {split} {count}",
+        "split": split,
+        "weights": host.weights,
+    }
     facts |= {"problems": problems.digest, "step": STEP, "quantiles": list(QUANTILES), "scale": SCALE}
     gamma = chosen_gamma()
     entries = records(host, problems, decoded(host, problems), gamma)
     text = json.dumps({**facts, "gamma": gamma, "captions": []})[:-2]
     lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
-    write_whole(Path("results/omni-paths.json"), f"{text}\n{lines}\n]}}\n".encode())
+    write_whole(Path(f"results/omni-paths-{split}.json"), f"{text}\n{lines}\n]}}\n".encode())
 
 
 if __name__ == "__main__":
