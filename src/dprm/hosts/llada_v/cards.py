@@ -68,7 +68,7 @@ def _card(card: str) -> str:
     parts = [_picture([int(number) for number in grid.split()])]
     left = _PIXEL * _SIDE + 12
     top = 14
-    for text in _wrapped(question, 30):
+    for text in _wrapped(question, 25):
         parts.append(f'<text x="{left}" y="{top}" fill="{_INK}" font-weight="600">{escape(text)}</text>')
         top += 17
     for answer in answers:
