@@ -205,6 +205,20 @@ def test_a_policy_of_another_host_or_other_states_is_refused():
     )
 
 
+def test_hosts_and_cards_are_shown_without_what_pages_need(monkeypatch):
+    for name in [name for name in sys.modules if name.split(".")[0] in ("altair", "jinja2", "vl_convert")]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in [name for name in sys.modules if name.startswith("dprm.report")]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in ("altair", "jinja2", "vl_convert"):
+        monkeypatch.setitem(sys.modules, name, None)
+    for arguments in (["hosts", "--json"], ["audit", "puma_words", "--json"]):
+        shown = runner.invoke(app, arguments)
+        assert shown.exit_code == 0, shown.output
+        assert json.loads(shown.stdout)
+    assert 'install what charts need with `pip install "dprm[report]"`' in refused("report", "--all")
+
+
 @pytest.mark.parametrize("missing", ["typer", "rich"])
 def test_without_what_the_command_needs_it_says_what_to_install(missing):
     hidden = f"import sys; sys.modules[{missing!r}] = None; from dprm.__main__ import main; main()"

@@ -24,8 +24,8 @@ _BYTES = 5
 
 def sketch(groups: Tensor) -> str:
     """The sketch of groups [n] int64."""
-    smallest = _hashes(groups).unique()[:_KEPT]
-    return base64.b64encode(b"".join(each.to_bytes(_BYTES, "big") for each in smallest.tolist())).decode()
+    smallest = sorted(set(_hashes(groups).tolist()))[:_KEPT]
+    return base64.b64encode(b"".join(each.to_bytes(_BYTES, "big") for each in smallest)).decode()
 
 
 def first_seen(text: str, groups: Tensor) -> int | None:
@@ -42,4 +42,4 @@ def _known(text: str) -> Iterator[int]:
 
 
 def _hashes(groups: Tensor) -> Tensor:
-    return mix_rows(groups.cpu(), 7) & (2 ** (8 * _BYTES) - 1)
+    return mix_rows(groups.cpu(), 7) & ((1 << 8 * _BYTES) - 1)
