@@ -37,8 +37,11 @@ def with_learned_names(card: Card) -> Card:
     }
     replays = card.replays and replace(card.replays, problems=[under(each) for each in card.replays.problems])
     notes = {**card.notes}
-    if isinstance(examples := notes.get("examples"), dict):
-        notes["examples"] = under(examples)
+    for note in ("examples", "mechanism", "gallery"):
+        if isinstance(named := notes.get(note), dict):
+            notes[note] = under(named)
+    if isinstance(parts := notes.get("parts"), dict):
+        notes["parts"] = {part: {**known, "arms": under(known["arms"])} for part, known in parts.items()}
     verdict = card.verdict
     if verdict is not None and verdict.get("arm"):
         verdict = {**verdict, "arm": renamed(verdict["arm"])}

@@ -113,7 +113,8 @@ class Captioner(nn.Module):
     def loss(self, codes: Tensor, words: Tensor, wrong: Tensor) -> Tensor:
         """The caption is likely, and likelier than the false one."""
         true = self(codes, words)
-        return -true.mean() + F.softplus(8.0 * (self(codes, wrong) - true)).mean()
+        loss: Tensor = -true.mean() + F.softplus(8.0 * (self(codes, wrong) - true)).mean()
+        return loss
 
 
 @cache
