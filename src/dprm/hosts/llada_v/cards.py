@@ -22,7 +22,7 @@ from dprm.hosts.llada_v import words
 BETWEEN = " · "
 # In points: of a card, of a pixel, of the text beside the picture.
 _WIDE, _HIGH, _PIXEL, _SIDE = 330, 150, 3, 32
-_ACROSS = 3
+_ACROSS = 2
 _RIGHT, _WRONG, _INK, _FAINT = "#1a7f37", "#b42318", "#1f2328", "#6b7280"
 
 
