@@ -55,7 +55,7 @@ def drawn(cards: Sequence[str]) -> str:
     width, height = _ACROSS * _WIDE, down * _HIGH
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-        ' font-family="system-ui, sans-serif" font-size="13">'
+        ' font-family="system-ui, sans-serif" font-size="13" shape-rendering="crispEdges">'
     ]
     for number, card in enumerate(cards):
         x, y = number % _ACROSS * _WIDE, number // _ACROSS * _HIGH
