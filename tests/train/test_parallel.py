@@ -98,7 +98,7 @@ def test_a_study_of_post_training_has_the_losses_of_one_process(tmp_path):
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     shared = studied(tmp_path / "shared", *launch)
     arms = [name for name in alone["arms"] if name != "start"]
-    assert len(arms) == 3
+    assert len(arms) == 4
     for arm in arms:
         logs = [log_of(tmp_path / folder / "work" / arm) for folder in ("alone", "shared")]
         assert len(logs[0]) == len(logs[1]) > 0

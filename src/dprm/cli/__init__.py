@@ -21,6 +21,7 @@ from dprm.cli.probe import probe
 from dprm.cli.repair import repair
 from dprm.cli.report import report
 from dprm.cli.study import study
+from dprm.cli.terminal import say
 from dprm.cli.theory import theory
 from dprm.cli.train import train
 
@@ -38,7 +39,7 @@ app = typer.Typer(
 
 def _version(asked: bool) -> None:
     if asked:
-        typer.echo(f"dprm {__version__}")
+        say(f"dprm {__version__}")
         raise typer.Exit
 
 

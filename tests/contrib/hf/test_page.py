@@ -35,7 +35,6 @@ def test_from_a_checkpoint_to_answers_in_the_lines_of_the_page(shown):
     assert all(each.calls == 4 and max(each.step_map) == 4 for each in names["answers"])
     assert isinstance(names["words"].model(), LLaDA)
     assert names["sequences"].shape == (2, 112)
-    assert (round(names["petaflop"]), round(names["gigabytes"]), round(names["megabytes"])) == (41, 16, 65)
 
 
 def test_every_command_of_the_page_works(shown, monkeypatch):
