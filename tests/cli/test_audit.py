@@ -128,7 +128,9 @@ def test_compare_adds_ablations_and_a_control(tmp_path, monkeypatch):
     assert shown.exit_code == 0, shown.output
     arms = json.loads((tmp_path / "card.json").read_text())["arms"]
     ablated = {name for name, arm in arms.items() if arm["ablates"] == "dprm"}
-    assert ablated == {f"dprm, {what}" for what in ("shuffled values", "gate only", "reward only", "uniform", "no phases")}
+    assert ablated == {
+        f"dprm, {what}" for what in ("shuffled values", "gate only", "reward only", "uniform", "no phases")
+    }
     assert arms["dprm"]["fit"]["rollouts"] == "12"
     assert arms["confidence, best of 3"]["nfe"] == 3 * arms["confidence"]["nfe"]
     assert arms["confidence, best of 3"]["mean"] >= arms["confidence"]["mean"]

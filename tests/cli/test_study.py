@@ -32,7 +32,9 @@ def test_three_weights_give_a_table_and_a_card(here):
     assert shown.exit_code == 0, shown.output
     assert "puma (77-78): 4 problems of select, seed 0" in shown.output
     assert "order audit" in shown.stdout
-    assert "Trained and decoded: dprm by learned top_m against confidence by confidence, 2 a step" in " ".join(shown.stdout.split())
+    assert "Trained and decoded: dprm by learned top_m against confidence by confidence, 2 a step" in " ".join(
+        shown.stdout.split()
+    )
     card = json.loads((here / "runs/study-puma.json").read_text())
     assert (card["kind"], card["variant"]) == ("study", "77-78")
     (told,) = card["notes"]["headline"]

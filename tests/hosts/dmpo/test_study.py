@@ -44,7 +44,11 @@ def without_time(card):
 
 def test_a_study_gives_weights_a_policy_and_a_card(whole):
     card, _, folder = whole
-    names = {f"{arm}.safetensors" for arm in (START, *ARMS)} | {f"{arm}.dprm" for arm in LEARNING} | {"setting.json", ".lock"}
+    names = (
+        {f"{arm}.safetensors" for arm in (START, *ARMS)}
+        | {f"{arm}.dprm" for arm in LEARNING}
+        | {"setting.json", ".lock"}
+    )
     assert {path.name for path in folder.iterdir() if path.is_file()} == names
     assert {arm: facts["steps"] for arm, facts in card.arms.items()} == {START: 0, **dict.fromkeys(ARMS, 9)}
     assert card.arms[DPRM]["weights"] == sha256(folder / f"{DPRM}.safetensors")[:16]
@@ -54,7 +58,7 @@ def test_a_study_gives_weights_a_policy_and_a_card(whole):
     for condition, table in card.passk.items():
         assert " by " in condition
         assert table.keys() == card.problems.keys()
-        assert set(table["hard"]["first"]) == {"1", "2", "mean"}
+        assert set(table["hard"]["first"]) == {"1", "2", "mean", "intervals"}
 
 
 def test_every_arm_is_decoded_by_the_hosts_order_and_only_one_has_learned_another(whole):
