@@ -9,7 +9,6 @@ and bytes. No accelerator is asked. With `--check` nothing is measured; the page
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 import time
@@ -20,7 +19,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks.scaling import table
+from benchmarks.measured import write_page
 from dprm.contrib.hf import small_llada
 from dprm.contrib.hf.checkpoint import Checkpoint
 from dprm.contrib.hf.host import host
@@ -31,7 +30,6 @@ from dprm.fit.head import HeadFit
 
 ROOT = Path(__file__).parent.parent
 CARD, PAGE = ROOT / "results" / "checkpoint-cost.json", ROOT / "docs" / "huggingface.md"
-START, END = "<!-- cost -->", "<!-- /cost -->"
 CALLS, PROMPT, LENGTH, BLOCK = 10_000, 32, 32, 8
 # Width, layers, heads, width of the hidden layer, vocabulary: of the model that is run, and of LLaDA-8B.
 SMALL = (64, 2, 4, 192, 1024)
@@ -147,19 +145,5 @@ def extrapolated(measured: dict[str, float]) -> dict[str, float]:
     }
 
 
-def main() -> int:
-    if "--check" not in sys.argv:
-        measured = measure()
-        CARD.write_text(json.dumps({"measured": measured, "extrapolated": extrapolated(measured)}, indent=1) + "\n")
-    card = json.loads(CARD.read_text())
-    text = PAGE.read_text()
-    before, rest = text.split(START)
-    wanted = f"{before}{START}\n{table(card)}\n{END}{rest.split(END)[1]}"
-    if "--check" in sys.argv:
-        return int(wanted != text or card["extrapolated"] != extrapolated(card["measured"]))
-    PAGE.write_text(wanted)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_page(CARD, PAGE, "cost", measure, extrapolated))

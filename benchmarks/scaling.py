@@ -8,7 +8,6 @@ With `--check` nothing is measured; the page is compared with the file.
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import sys
 import time
@@ -18,6 +17,7 @@ from typing import Any
 import torch
 
 import dprm
+from benchmarks.measured import write_page
 from benchmarks.timing import medians
 from dprm.data.cores import cores
 from dprm.decode import Fixed
@@ -30,7 +30,6 @@ from dprm.order.merging import Shards, merged
 
 ROOT = Path(__file__).parent.parent
 CARD, PAGE = ROOT / "results" / "scale.json", ROOT / "docs" / "scale.md"
-START, END = "<!-- scale -->", "<!-- /scale -->"
 
 # The fit on paper. Parameters, tokens of a canvas, revealed positions of a rollout, steps of it.
 PARAMETERS, CANVAS, REVEALED, STEPS = 8e9, 384, 256, 128
@@ -123,31 +122,5 @@ def extrapolated(measured: dict[str, float]) -> dict[str, float]:
     }
 
 
-def table(card: dict[str, dict[str, float]]) -> str:
-    """Both as Markdown."""
-    lines = ["| | measured or extrapolated | |", "|---|---|---:|"]
-    for kind, numbers in card.items():
-        lines += [f"| {name} | {kind} | {_number(value)} |" for name, value in numbers.items()]
-    return "\n".join(lines)
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if 100 <= value < 1e9 else f"{value:.2e}" if value >= 1e9 or value < 1e-3 else f"{value:.3g}"
-
-
-def main() -> int:
-    if "--check" not in sys.argv:
-        measured = measure()
-        CARD.write_text(json.dumps({"measured": measured, "extrapolated": extrapolated(measured)}, indent=1) + "\n")
-    card = json.loads(CARD.read_text())
-    text = PAGE.read_text()
-    before, rest = text.split(START)
-    wanted = f"{before}{START}\n{table(card)}\n{END}{rest.split(END)[1]}"
-    if "--check" in sys.argv:
-        return int(wanted != text or card["extrapolated"] != extrapolated(card["measured"]))
-    PAGE.write_text(wanted)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_page(CARD, PAGE, "scale", measure, extrapolated))
