@@ -7,13 +7,13 @@ import torch
 
 import dprm
 from dprm.decode.counts import Threshold
-from dprm.evaluate.arms import arms_of
+from dprm.evaluate.arms import WARM, arms_of
 from dprm.evaluate.compare import compare
 from dprm.host.host import Host, Problems
 from dprm.host.rollout import Decode
 from dprm.order.noise import mix_rows
 from dprm.search import ByFunction, Likelihood, Schedule, Search, VerdictSlot, searched
-from dprm.search.around import DRAWN, FRESH, PLAIN
+from dprm.search.around import DRAWN, FRESH, PLAIN, READY
 from dprm.search.ranks import with_ranks
 from dprm.search.search import VERIFIER
 from tests.mock_denoiser import MASK, MockDenoiser, masked_canvas
@@ -166,6 +166,23 @@ def test_a_comparison_of_a_searched_host_has_its_arms():
     assert card.arms["confidence"].nfe > 4 * card.arms[PLAIN].nfe
     assert card.arms[FRESH].metrics["any of 3"].mean >= card.arms[FRESH].mean
     assert card.arms[DRAWN].gate == 0
+
+
+def test_a_table_of_earlier_questions_starts_every_fresh_one():
+    host = searched(HOST, SMALL, VERIFIES, remask=2)
+    order = dprm.Order(8, 16, rule="soft_bon", explore=True, baseline="prompt")
+    earlier = host.problems("fit", 60).copies(4)
+    result = Decode(order).result(host, earlier, 1, host.model())
+    order.observe(result.trace, host.reward(host.scores(earlier, result.tokens)), torch.arange(60).repeat_interleave(4))
+    arms = arms_of(host, (), {"table": order.policy(), "head": dprm.Order(signal="margin").policy()})
+    assert [name for name in arms if WARM in name] == [f"table, {WARM}"], "what has no evidence starts nothing"
+    warm = arms[f"table, {WARM}"].way
+    fullest = float((warm.prior.count * warm.weight).max())
+    assert fullest == pytest.approx(READY), "a question soon outweighs what the others said"
+    rollout = answered(warm, host=host)
+    cold = answered(replace(warm, prior=None), host=host)
+    assert float(rollout.gate.sum()) > float(cold.gate.sum()), "it counts from the first step on"
+    assert same(answered(warm, host=host, rows=slice(2, 5)), rollout[slice(2, 5)])
 
 
 def test_a_copy_masks_half_of_its_least_sure_tokens_again():

@@ -14,7 +14,10 @@ from dprm.host.host import Host
 from dprm.host.rollout import BestOf, Decode, Way
 from dprm.order.order import Order
 from dprm.order.policy import Policy
+from dprm.search.around import Searching
 
+# A table of earlier questions as the start of every fresh one, in a search.
+WARM = "warm table"
 # What is compared with the host's own order unless something else is asked for.
 SIGNALS = ("confidence", "random", "entropy", "margin", "uncertainty")
 
@@ -76,6 +79,8 @@ def arms_of(
             continue
         orders[name] = Order.from_policy(policy, rule=rule)
         arms[name] = Contender(answered(orders[name]), policy.notes)
+        if isinstance(host.way, Searching) and (warm := host.way.warm(policy)) is not None:
+            arms[f"{name}, {WARM}"] = Contender(warm, policy.notes)
         if ablate and policy.guidance > 0:
             acting = {acts_as(order) for order in orders.values()}
             for ablation, order in ablations(orders[name], (shuffled or {}).get(name), seed).items():

@@ -19,6 +19,8 @@ from dprm.host.metrics import SET
 from dprm.host.rollout import Rollout
 from dprm.order.order import Order
 
+# Of the model calls of a problem, where problems differ in them.
+CALL_SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)
 # Resamples of outputs for the metrics of all of them together.
 SET_RESAMPLES = 1000
 
@@ -42,7 +44,7 @@ def measured(rollouts: Sequence[Rollout], control: Sequence[Rollout], order: Ord
         changed=float(whole.changed.sum() / whole.decisions.sum().clamp(min=1)),
         ready=float(whole.ready.sum() / picks),
         gate=float(whole.gate.sum() / picks),
-        diagnostics=selections(whole).facts(),
+        diagnostics={**selections(whole).facts(), **_calls_by_problem(whole)},
     )
     if rollouts is not control:
         different = torch.cat([differing(rollout, other) for rollout, other in zip(rollouts, control, strict=True)])
@@ -50,6 +52,14 @@ def measured(rollouts: Sequence[Rollout], control: Sequence[Rollout], order: Ord
     if order is not None:
         _add_policy(arm, order, whole)
     return arm
+
+
+def _calls_by_problem(rollout: Rollout) -> dict[str, list[float]]:
+    """Quantiles of the model calls of a problem at CALL_SHARES; nothing where all problems take as many."""
+    calls = rollout.nfe.double()
+    if not len(calls) or bool((calls == calls[0]).all()):
+        return {}
+    return {"calls by problem": calls.quantile(calls.new_tensor(CALL_SHARES)).tolist()}
 
 
 def _add_policy(arm: Arm, order: Order, rollout: Rollout) -> None:

@@ -37,6 +37,7 @@ from dprm.report.parts import Article, Section
 from dprm.report.passing import passing
 from dprm.report.replay import replay
 from dprm.report.runs import Learned, Run
+from dprm.report.searching import searching
 from dprm.report.trainings import conclusion, trainings
 from dprm.report.visible import all_visible
 
@@ -86,7 +87,7 @@ def _article(run: Run, colours: dict[str, str]) -> Article:
 
 
 def _of_card(name: str, card: Card, colours: dict[str, str]) -> Article:
-    parts = (comparison, breakdown, fits, replay, decisions, pareto, gallery, examples)
+    parts = (comparison, searching, breakdown, fits, replay, decisions, pareto, gallery, examples)
     sections = [part(card, colours) for part in parts]
     grouped = "" if card.groups == card.count else f" in {card.groups:,} groups"
     facts = {

@@ -34,10 +34,10 @@ def with_ranks(host: Some, survivors: int = 4, metric: str | None = None) -> Som
     Of ways without survivors all of them are the answer's own.
 
     Args:
-        metric: of the host, that is shown by rank; None: its first one.
+        metric: of the host, that is shown by rank; None: its metric of success, or its first one.
     """
     names = [each.name for each in host.judged]
-    shown = names[0] if metric is None else metric
+    shown = metric or (host.success if host.success in names else names[0])
     if shown not in names:
         raise ValueError(f"metric is {shown!r}: expected one of {', '.join(names)}")
     column = names.index(shown)

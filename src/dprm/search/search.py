@@ -212,7 +212,8 @@ class _Running:
         score, calls = verified(self.search.verifier, self.problems, branches.question, branches.filled, self.model)
         self.verifier_calls = self.verifier_calls + calls.to(self.verifier_calls.device)
         if self.search.fresh and self.trace is not None:
-            self.order.observe(self.trace, score)
+            group = branches.question if self.order.baseline == "prompt" else None
+            self.order.observe(self.trace, score, group)
         return score
 
     def _by_question(self, question: Tensor, column: Tensor) -> Tensor:

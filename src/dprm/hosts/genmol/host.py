@@ -147,7 +147,7 @@ def task(name: str = "moses") -> Task:
         return Molecules(*prepared(name), seed, device)
 
     return Task(
-        config=Config(canvas.VOCABULARY, width=192, depth=6, heads=6),
+        config=Config(canvas.VOCABULARY, width=128, depth=6, heads=4),
         data=data,
         wrap=lambda model, device: GenMol(Denoiser(model), device=device),
     )
