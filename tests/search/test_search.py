@@ -165,7 +165,7 @@ def test_a_comparison_of_a_searched_host_has_its_arms():
     assert card.arms["confidence"].calls["verifier"] > 3
     assert card.arms["confidence"].nfe > 4 * card.arms[PLAIN].nfe
     assert card.arms[FRESH].metrics["any of 3"].mean >= card.arms[FRESH].mean
-    assert card.arms[DRAWN].gate == 0
+    assert card.arms[DRAWN].differs > 0, "it draws as the fresh table does, without its values"
 
 
 def test_a_table_of_earlier_questions_starts_every_fresh_one():

@@ -39,7 +39,8 @@ def searched(host: Some, schedule: Schedule | None = None, verifier: Verifier | 
     base = Search(verifier or Likelihood(), schedule or Schedule(), **setting)  # type: ignore[arg-type]
     other = with_ranks(host, base.schedule.survivors)
     other.way = Searching(base)
-    drawn = replace(base, order=Order.from_policy(fresh_order().policy(), guidance=0.0, explore=True))
+    # Fresh as well: the steps of the search open its gate, from which on it draws.
+    drawn = replace(base, order=Order.from_policy(fresh_order().policy(), guidance=0.0, explore=True), fresh=True)
     other.ways = {PLAIN: Decode(), FRESH: replace(base, order=fresh_order(), fresh=True), DRAWN: drawn}
     return other
 

@@ -136,7 +136,7 @@ def hidden_in(true: Tensor, task: str) -> Tensor:
 
 
 TASK = Task(
-    config=Config(VOCABULARY, width=192, depth=6, heads=6, sides=SIDES),
+    config=Config(VOCABULARY, width=128, depth=4, heads=4, sides=SIDES),
     data=lambda seed, device, work: DomainData(seed, device),
     wrap=lambda model, device: Proteins(Denoiser(model), device),
     build=bits.build,

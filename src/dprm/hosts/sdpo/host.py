@@ -148,7 +148,7 @@ def _wrap(model: torch.nn.Module, device: torch.device) -> RegulatoryDNA:
 
 
 TASK = Task(
-    config=Config(VOCABULARY, width=128, depth=6, heads=4),
+    config=Config(VOCABULARY, width=96, depth=4, heads=3),
     data=lambda seed, device, work: SiteData(seed, device),
     wrap=_wrap,
 )
