@@ -45,6 +45,11 @@ def scored(reading: Reading, score: Tensor) -> Scored:
     return Scored(reading.tokens, reading.confidence, reading.margin, reading.entropy, reading.peak, score=score)
 
 
+def looks_at_logits(order: Order) -> bool:
+    """Whether the confidence of a position is not enough for this order."""
+    return order.head is not None or order.signal.name not in _OF_CONFIDENCE
+
+
 def reading_of(
     order: Order,
     mask_id: int,
@@ -62,7 +67,7 @@ def reading_of(
     Raises:
         ValueError: the order looks at more than the engine has handed over.
     """
-    enough = order.head is None and order.signal.name in _OF_CONFIDENCE
+    enough = not looks_at_logits(order)
     if logits is None and (confidence is None or not enough):
         raise ValueError("this policy looks at more than confidence: the engine has to hand over its logits")
     if confidence is None:

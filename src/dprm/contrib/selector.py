@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import os
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,6 +21,8 @@ from dprm.fit.traces import Recorder, Reveals, Traces
 from dprm.order.checks import check_count, check_shape
 from dprm.order.order import Order
 from dprm.order.policy import Policy, PolicyError
+
+_NO_MASK = "dprm chooses among masked positions, and a model without a mask has none"
 
 
 class Selector:
@@ -49,8 +52,7 @@ class Selector:
         traces: Recorder | str | os.PathLike[str] | None = None,
     ):
         if mask_id is None or mask_id < 0:
-            remedy = "dprm chooses among masked positions, and a model without a mask has none"
-            raise ValueError(f"mask_id is {mask_id}: {remedy}")
+            raise ValueError(f"mask_id is {mask_id}: {_NO_MASK}")
         self.mask_id = check_count("mask_id", mask_id, 0)
         self.vocabulary = vocabulary
         if vocabulary is not None and mask_id >= vocabulary:
@@ -65,7 +67,7 @@ class Selector:
                 "fit one on traces of this engine"
             )
         self.policy = policy
-        self._check_notes()
+        self._check_notes(self._model)
         rule = "soft_bon" if explore and policy.rule == "top_m" else None
         self.order = Order.from_policy(policy, rule=rule, guidance=guidance, explore=explore)
         self.traces: Recorder | None = Traces(Path(traces)) if isinstance(traces, str | os.PathLike) else traces
@@ -86,9 +88,27 @@ class Selector:
     def _model(self) -> dict[str, int | None]:
         return {"mask_id": self.mask_id, "vocabulary": self.vocabulary}
 
-    def _check_notes(self) -> None:
+    def expect_mask(self, engine: str, mask: Any) -> None:
+        """Refuse an engine whose mask is another one, or that has none.
+
+        Args:
+            engine: the beginning of what the error says, such as "decoder has mask_id".
+        """
+        if mask is None:
+            raise ValueError(f"{engine} None: {_NO_MASK}")
+        if int(mask) != self.mask_id:
+            raise ValueError(f"{engine} {mask}: expected that of the selector, {self.mask_id}")
+
+    def expect_vocabulary(self, logits: Tensor) -> None:
+        """Refuse logits [..., V] of a model with another vocabulary."""
+        tokens = logits.shape[-1]
+        if self.vocabulary is not None and tokens != self.vocabulary:
+            raise ValueError(f"logits has {tokens} tokens: expected the vocabulary of {self.vocabulary}")
+        self._check_notes({"vocabulary": tokens})
+
+    def _check_notes(self, model: dict[str, int | None]) -> None:
         """What a policy says of its model must be true of this one."""
-        for name, value in self._model.items():
+        for name, value in model.items():
             fitted = self.policy.notes.get(name)
             if fitted is not None and value is not None and fitted != str(value):
                 raise PolicyError(f"this policy was fitted with {name} = {fitted}, and this model has {value}")
@@ -126,6 +146,8 @@ class Selector:
             raise ValueError(
                 f"requests has {len(requests.names)} rows: expected {len(candidates)}, those of candidates"
             )
+        if logits is not None:
+            self.expect_vocabulary(logits)
         own = own & candidates
         if self.idle:
             return own
@@ -167,8 +189,7 @@ class Selector:
             tokens: [B,L], what each position would receive; default the most probable token.
             eligible: [B,L] bool, for texts in which the mask may stand as itself; None: all masked positions.
         """
-        if self.vocabulary is not None and logits.shape[-1] != self.vocabulary:
-            raise ValueError(f"logits has {logits.shape[-1]} tokens: expected the vocabulary of {self.vocabulary}")
+        self.expect_vocabulary(logits)
         if self.idle:
             return after
         masked = before == self.mask_id if eligible is None else (before == self.mask_id) & eligible
