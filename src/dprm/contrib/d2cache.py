@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dprm.contrib.engine_reading import looks_at_logits
 from dprm.contrib.replaced import replaced
 from dprm.contrib.selector import Selector
 from dprm.contrib.watch import Watch
@@ -33,7 +32,7 @@ def ordered(unmasking_fn: Unmasking, selector: Selector, watch: Watch | None = N
         for row, index in enumerate(own):
             mask[row, index.long()] = True
         requests = watch.mixed(candidates, block_mask.sum(1), named.get("active_seq_idx"))
-        if looks_at_logits(selector.order):
+        if selector.looks_at_logits:
             chosen = selector.select(mask, None, candidates, requests, logits=probs.float().clamp(min=1e-30).log())
         else:
             chosen = selector.select(mask, scores, candidates, requests)

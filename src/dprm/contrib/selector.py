@@ -15,7 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dprm.contrib.engine_reading import ALIKE, OfEngine, reading_of, scored
+from dprm.contrib.contrast import contrast
+from dprm.contrib.engine_reading import ALIKE, OF_CONFIDENCE, OfEngine, reading_of, scored
 from dprm.contrib.requests import Requests
 from dprm.fit.traces import Recorder, Reveals, Traces
 from dprm.order.checks import check_count, check_shape
@@ -35,6 +36,7 @@ class Selector:
         guidance: None as stored; 0 is the engine's own order, for an A/B test.
         explore: draw positions where nothing is known yet, so that traces tell more than the engine's own order.
         traces: where choices are written, on one rank only.
+        contrasts: write down, too, what a head is learned from; only what is drawn has it, so `explore` has to be on.
 
     Raises:
         PolicyError: the policy does not belong to this model or engine. ValueError: the model has no mask token.
@@ -50,6 +52,7 @@ class Selector:
         guidance: float | None = None,
         explore: bool = False,
         traces: Recorder | str | os.PathLike[str] | None = None,
+        contrasts: bool = False,
     ):
         if mask_id is None or mask_id < 0:
             raise ValueError(f"mask_id is {mask_id}: {_NO_MASK}")
@@ -70,6 +73,9 @@ class Selector:
         self._check_notes(self._model)
         rule = "soft_bon" if explore and policy.rule == "top_m" else None
         self.order = Order.from_policy(policy, rule=rule, guidance=guidance, explore=explore)
+        if contrasts and (traces is None or not explore):
+            raise ValueError("contrasts is True: they are of draws and go to traces; expected explore=True and traces")
+        self.contrasts = contrasts
         self.traces: Recorder | None = Traces(Path(traces)) if isinstance(traces, str | os.PathLike) else traces
         if self.traces is not None:
             self.traces.expect(self.order, policy.digest, self._model)
@@ -83,6 +89,11 @@ class Selector:
     def idle(self) -> bool:
         """Whether there is nothing to do at all."""
         return self.traces is None and self.silent
+
+    @property
+    def looks_at_logits(self) -> bool:
+        """Whether the confidence of a position is not enough."""
+        return self.contrasts or self.order.head is not None or self.order.signal.name not in OF_CONFIDENCE
 
     @property
     def _model(self) -> dict[str, int | None]:
@@ -153,7 +164,7 @@ class Selector:
             return own
         if self.order.cells.aux > 1 and aux is None:
             raise ValueError(f"this policy has {self.order.cells.aux} states of a position: expected aux")
-        reading = reading_of(self.order, self.mask_id, confidence, candidates, logits, tokens)
+        reading = reading_of(self.mask_id, confidence, candidates, logits, tokens, self.looks_at_logits)
         seeds = requests.seeds() if self.order.draws and not self.silent else None
         progress = requests.progress(candidates) if progress is None else progress
         order = self.order
@@ -164,9 +175,11 @@ class Selector:
         changed = choice.changed.unsqueeze(1)
         mask = torch.where(changed, choice.mask, own)
         if self.traces is not None:
-            self.record(
-                mask, reading.confidence, candidates, requests, aux=aux, changed=choice.changed, progress=progress
-            )
+            drawn = None
+            if self.contrasts and seeds is not None:
+                drawn = contrast(order, reading, candidates, own, mask, progress, aux, seeds)
+            known = {"aux": aux, "changed": choice.changed, "progress": progress, "contrast": drawn}
+            self.record(mask, reading.confidence, candidates, requests, **known)
         return mask
 
     def revise(
@@ -211,11 +224,13 @@ class Selector:
         aux: Tensor | None = None,
         changed: Tensor | None = None,
         progress: Tensor | None = None,
+        contrast: Tensor | None = None,
     ) -> None:
         """Take down what was revealed, whoever chose it. `select` does that itself.
 
         Args:
             mask, confidence, candidates: [B,L]. changed: [B] bool, whether the policy changed the step; None: no.
+            contrast: [B,F], see `contrib.contrast`.
         """
         if self.traces is None:
             raise ValueError("this Selector has no traces: it was made without a folder for them")
@@ -226,4 +241,4 @@ class Selector:
         if changed is None:
             changed = torch.zeros_like(candidates[:, 0])
         taken = mask & candidates
-        self.traces.record(Reveals(requests.names, requests.first, candidates, taken, cell, exact, changed))
+        self.traces.record(Reveals(requests.names, requests.first, candidates, taken, cell, exact, changed, contrast))
