@@ -110,6 +110,24 @@ def test_no_wait_is_added_to_a_step(engine, what, recorded, tmp_path, monkeypatc
     assert counts[1] <= counts[0] + engine.waits
 
 
+@pytest.mark.parametrize("engine", [each for each in ENGINES if each.head and each.name != "dcm"], ids=by_name)
+def test_an_engine_that_shows_logits_writes_what_a_head_is_learned_from(engine, tmp_path, monkeypatch):
+    x, before = states(0)
+    made = selector(None, tmp_path, True, signal=engine.signal, explore=True, contrasts=True)
+    engine.ordered(x, before, made)
+    counts = []
+    for run in (lambda: engine.own(x, before), lambda: engine.ordered(x, before, made)):
+        with as_on_an_accelerator(monkeypatch) as counted:
+            run()
+        counts.append(counted.count)
+    assert counts[1] <= counts[0] + engine.waits
+    made.traces.flush()
+    (shard,) = tmp_path.iterdir()
+    contrast = read_shard(shard)[1]["contrast"]
+    assert contrast.shape[1] == len(features(1, 4))
+    assert contrast.any()
+
+
 @each
 def test_a_policy_that_was_saved_chooses_alike(engine, tmp_path):
     known = policy(signal=engine.signal)
