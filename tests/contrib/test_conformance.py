@@ -30,6 +30,17 @@ def a_head(engine):
     return dprm.Order(head=Head(weight, support=1000), ready=1, signal=engine.signal).policy()
 
 
+def added_waits(engine, made, x, before, monkeypatch):
+    """How often an adapter waits more than its engine by itself, once a policy was brought to its device."""
+    engine.ordered(x, before, made)
+    counts = []
+    for run in (lambda: engine.own(x, before), lambda: engine.ordered(x, before, made)):
+        with as_on_an_accelerator(monkeypatch) as counted:
+            run()
+        counts.append(counted.count)
+    return counts[1] - counts[0]
+
+
 each = pytest.mark.parametrize("engine", ENGINES, ids=by_name)
 each_step = pytest.mark.parametrize("engine", STEPS, ids=by_name)
 # What there is to choose by: a table, one that draws, and a head.
@@ -100,27 +111,14 @@ def test_no_wait_is_added_to_a_step(engine, what, recorded, tmp_path, monkeypatc
         return
     x, before = states(0)
     made = selector(CHOOSING[what](engine), tmp_path, recorded, signal=engine.signal)
-    # A policy is brought to its device once, when it is first used.
-    engine.ordered(x, before, made)
-    counts = []
-    for run in (lambda: engine.own(x, before), lambda: engine.ordered(x, before, made)):
-        with as_on_an_accelerator(monkeypatch) as counted:
-            run()
-        counts.append(counted.count)
-    assert counts[1] <= counts[0] + engine.waits
+    assert added_waits(engine, made, x, before, monkeypatch) <= engine.waits
 
 
 @pytest.mark.parametrize("engine", [each for each in ENGINES if each.head and each.name != "dcm"], ids=by_name)
 def test_an_engine_that_shows_logits_writes_what_a_head_is_learned_from(engine, tmp_path, monkeypatch):
     x, before = states(0)
     made = selector(None, tmp_path, True, signal=engine.signal, explore=True, contrasts=True)
-    engine.ordered(x, before, made)
-    counts = []
-    for run in (lambda: engine.own(x, before), lambda: engine.ordered(x, before, made)):
-        with as_on_an_accelerator(monkeypatch) as counted:
-            run()
-        counts.append(counted.count)
-    assert counts[1] <= counts[0] + engine.waits
+    assert added_waits(engine, made, x, before, monkeypatch) <= engine.waits
     made.traces.flush()
     (shard,) = tmp_path.iterdir()
     contrast = read_shard(shard)[1]["contrast"]
