@@ -10,6 +10,7 @@ import torch
 import dprm
 from dprm.contrib.requests import Requests
 from dprm.contrib.selector import Selector
+from dprm.fit.contrasts import Contrasts
 from dprm.fit.traces import Traces, read_shard
 from dprm.fit.traffic import learn
 from tests.contrib.engines import as_on_an_accelerator
@@ -124,6 +125,14 @@ def test_heads_from_shards_in_any_order_are_the_same_bits(served, tmp_path):
     for number, each in enumerate((first, second, third)):
         each.save(tmp_path / f"{number}.dprm")
     assert len({(tmp_path / f"{number}.dprm").read_bytes() for number in range(3)}) == 1
+
+
+def test_bad_contrasts_are_named():
+    contrasts = Contrasts.zero(2, 3)
+    with pytest.raises(ValueError, match=r"contrast\[row 1, position 2\] is nan: expected a number"):
+        contrasts.add(torch.tensor([0, 1]), torch.tensor([[0.0, 1.0, 2.0], [0.0, 1.0, torch.nan]]))
+    with pytest.raises(ValueError, match="contrasts have 3 features: this version of dprm has another number"):
+        contrasts.head(torch.zeros(2, dtype=torch.float64), torch.arange(2), 1, torch.zeros(128, dtype=torch.int64))
 
 
 def test_contrasts_are_of_draws_and_cost_no_wait(tmp_path, monkeypatch):

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from dprm.fit.ridge import ridge
+from dprm.order.checks import fail_at
 from dprm.order.features import echoes, names
 from dprm.order.head import Head
 
@@ -36,6 +37,7 @@ class Contrasts:
 
     def add(self, request: Tensor, contrast: Tensor) -> None:
         """Steps [s,F] of requests [s]."""
+        fail_at("contrast", contrast, ~contrast.isfinite(), "expected a number")
         self.total.index_add_(0, request, (contrast.double() / _UNIT).round().long())
         self.steps.index_add_(0, request, (contrast != 0).any(1).long())
 
