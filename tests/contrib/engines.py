@@ -9,9 +9,11 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import dprm
+from dprm.contrib.selector import Selector
 from dprm.order import Cells, Stats
 from tests.draws import logits
 
@@ -20,16 +22,26 @@ VOCABULARY, MASK = 9, 8
 
 @dataclass(frozen=True)
 class Engine:
-    """One step of an engine: (logits [B,L,V], tokens [B,L]) → tokens [B,L].
+    """An engine: (logits [B,L,V], tokens [B,L]) → tokens [B,L], of a step or of a whole generation.
 
     Attributes:
-        own: the engine as it is. ordered: the same with a policy, which may be None.
-        widths: most reveals a row a step, for the states it is tried on.
+        own: the engine as it is. ordered: the same, and a `Selector` as the third argument.
+        signal: what it ranks by. head: whether a head can be used there.
+        shows: what an adapter can see of the model: "mask", "vocabulary".
+        alone: whether a row by itself is answered as in a batch, by the engine as it is.
+        arrays: whether it computes in another library, in which waits are counted otherwise.
+        waits: how often an adapter waits where the engine as it is does not.
     """
 
     name: str
     own: Callable[[Tensor, Tensor], Tensor]
-    ordered: Callable[..., Tensor]
+    ordered: Callable[[Tensor, Tensor, Selector], Tensor]
+    signal: str = "confidence"
+    head: bool = True
+    shows: tuple[str, ...] = ()
+    alone: bool = True
+    arrays: bool = False
+    waits: int = 0
 
 
 def states(seed: int, rows: int = 6, length: int = 12) -> tuple[Tensor, Tensor]:
@@ -72,12 +84,31 @@ class _Counted(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
+class _Brought(TorchFunctionMode):
+    """Counts what is brought from an accelerator or to it, and would be waited for; on the host nothing happens."""
+
+    def __init__(self, counted: _Counted) -> None:
+        super().__init__()
+        self.counted = counted
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+        named = kwargs or {}
+        name = getattr(func, "__name__", "")
+        places = [str(place) for place in (*args[1:], *named.values()) if isinstance(place, str | torch.device)]
+        self.counted.count += (
+            name in ("cpu", "numpy", "tolist")
+            or (name == "to" and "cpu" in places and not named.get("non_blocking"))
+            or (name in ("tensor", "as_tensor") and bool(places))
+        )
+        return func(*args, **named)
+
+
 @contextmanager
 def as_on_an_accelerator(monkeypatch):  # type: ignore[no-untyped-def]
     """Count syncs while dprm believes that a look at a value would cost one."""
     for name, module in list(sys.modules.items()):
         if name.startswith("dprm.") and hasattr(module, "can_look"):
             monkeypatch.setattr(module, "can_look", lambda tensor: False)
-    with _Counted() as counted:
+    with _Counted() as counted, _Brought(counted):
         yield counted
     monkeypatch.undo()

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import numpy
 import torch
-from torch import Tensor
 
 from tests.contrib.engines import MASK
 
@@ -23,14 +22,16 @@ def transfer_index(logits, temperature, remasking, mask_index, x, num_transfer_t
     return tokens, taken & mask_index if threshold is None else taken & (confidence > threshold)
 
 
-def batched_remask(logits: Tensor, input_draft: Tensor, mask_token_id: int, threshold: float):
+def batched_remask(logits, input_draft, mask_token_id, threshold, temperature=0.0, use_float64=False, out=None):
     """The one of vLLM's dllm-plugin: all above a threshold that adapts, so that one is."""
     sure, tokens = logits.float().softmax(-1).max(-1)
     masked = (input_draft == mask_token_id) & (tokens != mask_token_id)
     confidence = torch.where(masked, sure, -torch.inf)
     edge = (confidence.amax(-1, keepdim=True) - 1e-5).clamp(max=threshold)
-    draft = torch.where(masked & (confidence >= edge), tokens, input_draft)
-    return draft, (draft != mask_token_id).all(-1), (draft != input_draft).sum(-1)
+    taken = masked & (confidence >= edge)
+    draft = torch.where(taken, tokens, input_draft)
+    draft = draft if out is None else out.copy_(draft)
+    return draft, (draft != mask_token_id).all(-1), taken.sum(-1)
 
 
 @dataclass(frozen=True)

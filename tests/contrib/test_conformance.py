@@ -1,4 +1,4 @@
-"""What every adapter of a function or a decoder keeps, on stand-ins of the same signature."""
+"""What every adapter keeps: the same tests for all of them, on stand-ins of the engines' signatures."""
 
 from types import SimpleNamespace
 
@@ -7,161 +7,176 @@ import pytest
 import torch
 
 import dprm
-from dprm.contrib import d2cache, dinfer, lmdeploy, mlx_vlm, topk, transfer_index, vllm
+from dprm.contrib import d2cache, dinfer, dmpo, mdlm, mlx_vlm, moco, puma, topk, transfer_index, vllm
+from dprm.contrib.dcm import ScoreModel
 from dprm.contrib.replaced import replaced
 from dprm.contrib.selector import Selector
 from dprm.contrib.watch import Watch
 from dprm.fit.traces import read_shard
 from dprm.order.features import names as features
 from dprm.order.head import Head
+from dprm.order.policy import PolicyError
 from tests.contrib import sampler_with_topk, stand_ins
-from tests.contrib.engines import MASK, VOCABULARY, Engine, as_on_an_accelerator, policy, states
+from tests.contrib.adapters import ENGINES, STEPS, of_arrays, of_positions, selector
+from tests.contrib.engines import MASK, as_on_an_accelerator, policy, states
 
 
-def committed(fn, x, before):
-    masked = before == MASK
-    tokens, taken = fn(x, 0.0, "low_confidence", masked, before, masked.sum(1).clamp(max=2))
-    return torch.where(taken, tokens, before)
+def by_name(engine):
+    return engine.name
 
 
-def of_unmasking(processor, x, before):
-    state = (before != MASK).long().flatten()
-    after, tokens = processor(x.flatten(0, 1), before.flatten(), x.argmax(-1).flatten(), state)
-    return torch.where(after.view_as(before) > 0, tokens.view_as(before), MASK)
+def a_head(engine):
+    weight = torch.randn(len(features(1, 4)), generator=torch.Generator().manual_seed(0))
+    return dprm.Order(head=Head(weight, support=1000), ready=1, signal=engine.signal).policy()
 
 
-def of_decoder(decoder, x, before):
-    text = torch.cat([torch.zeros_like(before), before], dim=1)
-    length = before.shape[1]
-    decoder.block_init(before, 1)
-    decoder.decode(x, length, 2 * length, text)
-    return text[:, length:]
+def added_waits(engine, made, x, before, monkeypatch):
+    """How often an adapter waits more than its engine by itself, once a policy was brought to its device."""
+    engine.ordered(x, before, made)
+    counts = []
+    for run in (lambda: engine.own(x, before), lambda: engine.ordered(x, before, made)):
+        with as_on_an_accelerator(monkeypatch) as counted:
+            run()
+        counts.append(counted.count)
+    return counts[1] - counts[0]
 
 
-def of_positions(fn, x, before):
-    sure, tokens = x.softmax(-1).max(-1)
-    masked = before == MASK
-    settings = {"transfer_index_mask": masked, "block_mask": torch.ones_like(masked), "num_transfer_tokens": 2}
-    index, extra = fn(
-        active_seq_idx=torch.arange(len(x)), scores=torch.where(masked, sure, -torch.inf), probs=x, **settings
-    )
-    assert extra == {"kept": 1}
-    after = before.clone()
-    for row, places in enumerate(index):
-        after[row, places] = tokens[row, places]
-    return after
-
-
-def of_arrays(fn, x, before):
-    sure, tokens = x.softmax(-1).max(-1)
-    taken = fn(sure.numpy(), (before == MASK).numpy(), 0.8)
-    return torch.where(torch.from_numpy(numpy.asarray(taken)), tokens, before)
-
-
-def of_requests(remasking, x, before):
-    rows = [remasking.apply(input_draft=row.tolist(), logits=logits) for row, logits in zip(before, x, strict=True)]
-    return torch.tensor([list(row.committed_token_ids or row.next_input_block) for row in rows])
-
-
-def selector(known):
-    return Selector(known, mask_id=MASK, vocabulary=VOCABULARY)
-
-
-ENGINES = [
-    Engine(
-        "get_transfer_index",
-        lambda x, before: committed(stand_ins.transfer_index, x, before),
-        lambda x, before, known: committed(
-            transfer_index.ordered(stand_ins.transfer_index, selector(known)), x, before
-        ),
-    ),
-    Engine(
-        "batched_remask",
-        lambda x, before: stand_ins.batched_remask(x, before, MASK, 0.7)[0],
-        lambda x, before, known: vllm.ordered(stand_ins.batched_remask, selector(known))(x, before, MASK, 0.7)[0],
-    ),
-    Engine(
-        "RemaskingPolicy",
-        lambda x, before: of_requests(stand_ins.SurestTwo(), x, before),
-        lambda x, before, known: of_requests(vllm.OrderedPolicy(stand_ins.SurestTwo(), selector(known)), x, before),
-    ),
-    Engine(
-        "UnmaskingProcessor",
-        lambda x, before: of_unmasking(stand_ins.Unmasking(12), x, before),
-        lambda x, before, known: of_unmasking(
-            lmdeploy.OrderedUnmasking(stand_ins.Unmasking(12), selector(known)), x, before
-        ),
-    ),
-    Engine(
-        "ParallelDecoder",
-        lambda x, before: of_decoder(stand_ins.Decoder(), x, before),
-        lambda x, before, known: of_decoder(dinfer.OrderedDecoder(stand_ins.Decoder(), selector(known)), x, before),
-    ),
-    Engine(
-        "unmasking_fn",
-        lambda x, before: of_positions(stand_ins.unmasking_fn, x, before),
-        lambda x, before, known: of_positions(d2cache.ordered(stand_ins.unmasking_fn, selector(known)), x, before),
-    ),
-    Engine(
-        "transfer_mask",
-        lambda x, before: of_arrays(stand_ins.mlx_transfer_mask, x, before),
-        lambda x, before, known: of_arrays(
-            mlx_vlm.Ordered(stand_ins.mlx_transfer_mask, selector(known), numpy), x, before
-        ),
-    ),
-]
-# Batches of one on the host, and arrays of another library, whose reads are counted below.
-ON_THE_HOST = ("RemaskingPolicy", "transfer_mask")
-each = pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: engine.name)
+each = pytest.mark.parametrize("engine", ENGINES, ids=by_name)
+each_step = pytest.mark.parametrize("engine", STEPS, ids=by_name)
+# What there is to choose by: a table, one that draws, and a head.
+CHOOSING = {
+    "table": lambda engine: policy(signal=engine.signal),
+    "drawn": lambda engine: policy(signal=engine.signal, rule="soft_bon"),
+    "head": a_head,
+}
 
 
 @each
-@pytest.mark.parametrize("known", [None, dprm.Order().policy()], ids=["no policy", "an empty policy"])
-def test_an_empty_policy_is_the_engines_own_order_ties_included(engine, known):
-    for seed in range(30):
+@pytest.mark.parametrize("kept", ["nothing", "an empty policy", "traces"])
+def test_an_empty_policy_is_the_engines_own_order_ties_included(engine, kept, tmp_path):
+    known = dprm.Order(signal=engine.signal).policy() if kept == "an empty policy" else None
+    for seed in range(10):
         x, before = states(seed)
-        assert torch.equal(engine.ordered(x, before, known), engine.own(x, before))
+        own = engine.own(x, before)
+        for _ in range(2):
+            made = selector(known, tmp_path, kept == "traces", signal=engine.signal)
+            assert torch.equal(engine.ordered(x, before, made), own)
 
 
 @each
 def test_a_policy_changes_which_and_never_how_many(engine):
-    changed, known = 0, policy()
-    for seed in range(30):
+    changed, made = 0, selector(policy(signal=engine.signal), signal=engine.signal)
+    for seed in range(20):
         x, before = states(seed)
-        own, ours = engine.own(x, before), engine.ordered(x, before, known)
+        own, ours = engine.own(x, before), engine.ordered(x, before, made)
         assert torch.equal((ours == MASK).sum(1), (own == MASK).sum(1))
+        changed += int((ours != own).any(1).sum())
+    assert changed > 10
+
+
+@each_step
+def test_a_step_reveals_what_is_most_probable_and_leaves_the_rest(engine):
+    made = selector(policy())
+    for seed in range(20):
+        x, before = states(seed)
+        ours = engine.ordered(x, before, made)
         assert torch.equal(ours[before != MASK], before[before != MASK])
         revealed = (ours != before) & (before == MASK)
         assert torch.equal(ours[revealed], x.argmax(-1)[revealed])
-        changed += int((ours != own).any(1).sum())
-    assert changed > 20
 
 
 @each
-def test_a_row_is_treated_alike_in_every_batch(engine):
-    known = policy()
+@pytest.mark.parametrize("what", CHOOSING)
+def test_a_row_does_not_depend_on_its_neighbours(engine, what):
+    if what == "head" and not engine.head:
+        return
+    known = CHOOSING[what](engine)
+    others = torch.tensor([0, 5, 4, 3, 2, 1])
     for seed in range(5):
         x, before = states(seed)
-        together = engine.ordered(x, before, known)
-        for row in range(len(x)):
-            assert torch.equal(engine.ordered(x[[row]], before[[row]], known)[0], together[row])
+        together = engine.ordered(x, before, selector(known, signal=engine.signal))
+        mixed = engine.ordered(x[others], before[others], selector(known, signal=engine.signal))
+        assert torch.equal(mixed[0], together[0])
+        for row in range(len(x)) if engine.alone and what != "drawn" else ():
+            alone = engine.ordered(x[[row]], before[[row]], selector(known, signal=engine.signal))
+            assert torch.equal(alone[0], together[row])
 
 
-@pytest.mark.parametrize("engine", [e for e in ENGINES if e.name not in ON_THE_HOST], ids=lambda engine: engine.name)
-def test_no_wait_is_added_to_a_step(engine, monkeypatch):
+@pytest.mark.parametrize("engine", [engine for engine in ENGINES if not engine.arrays], ids=by_name)
+@pytest.mark.parametrize("recorded", [False, True], ids=["choosing", "recording"])
+@pytest.mark.parametrize("what", CHOOSING)
+def test_no_wait_is_added_to_a_step(engine, what, recorded, tmp_path, monkeypatch):
+    """Nor to a whole generation; what an adapter has to wait for is said in the table."""
+    if what == "head" and not engine.head:
+        return
     x, before = states(0)
-    known = policy()
-    engine.ordered(x, before, known)
-    counts = []
-    for run in (engine.own, lambda x, before: engine.ordered(x, before, known)):
-        with as_on_an_accelerator(monkeypatch) as counted:
-            run(x, before)
-        counts.append(counted.count)
-    # A policy is brought to its device once, when it is first used; here that is inside the count.
-    with as_on_an_accelerator(monkeypatch) as counted:
-        once = selector(known)
-        once.order._tilt(torch.device("cpu"), 1.0)
-    assert counts[1] - counted.count <= counts[0]
+    made = selector(CHOOSING[what](engine), tmp_path, recorded, signal=engine.signal)
+    assert added_waits(engine, made, x, before, monkeypatch) <= engine.waits
+
+
+@pytest.mark.parametrize("engine", [each for each in ENGINES if each.head and each.name != "dcm"], ids=by_name)
+def test_an_engine_that_shows_logits_writes_what_a_head_is_learned_from(engine, tmp_path, monkeypatch):
+    x, before = states(0)
+    made = selector(None, tmp_path, True, signal=engine.signal, explore=True, contrasts=True)
+    assert added_waits(engine, made, x, before, monkeypatch) <= engine.waits
+    made.traces.flush()
+    (shard,) = tmp_path.iterdir()
+    contrast = read_shard(shard)[1]["contrast"]
+    assert contrast.shape[1] == len(features(1, 4))
+    assert contrast.any()
+
+
+@each
+def test_a_policy_that_was_saved_chooses_alike(engine, tmp_path):
+    known = policy(signal=engine.signal)
+    known.save(tmp_path / "known.dprm")
+    made = selector(tmp_path / "known.dprm", signal=engine.signal)
+    made.policy.save(tmp_path / "again.dprm")
+    assert (tmp_path / "again.dprm").read_bytes() == (tmp_path / "known.dprm").read_bytes()
+    x, before = states(3)
+    expected = engine.ordered(x, before, selector(known, signal=engine.signal))
+    assert torch.equal(engine.ordered(x, before, made), expected)
+
+
+@pytest.mark.parametrize("engine", [engine for engine in ENGINES if "mask" in engine.shows], ids=by_name)
+def test_a_model_with_another_mask_is_refused(engine):
+    x, before = states(0)
+    other = Selector(policy(signal=engine.signal), mask_id=77, signal=engine.signal)
+    with pytest.raises(ValueError, match=r"expected that of the selector, 77|no mask 77|expected 78, the bins"):
+        engine.ordered(x, before, other)
+
+
+@pytest.mark.parametrize("engine", [engine for engine in ENGINES if "vocabulary" in engine.shows], ids=by_name)
+def test_a_model_with_another_vocabulary_is_refused(engine):
+    x, before = states(0)
+    other = Selector(policy(signal=engine.signal), mask_id=MASK, vocabulary=50, signal=engine.signal)
+    with pytest.raises(ValueError, match="logits has 9 tokens: expected the vocabulary of 50"):
+        engine.ordered(x, before, other)
+    fitted = policy(signal=engine.signal)
+    fitted.notes["vocabulary"] = "50"
+    with pytest.raises(PolicyError, match="fitted with vocabulary = 50, and this model has 9"):
+        engine.ordered(x, before, Selector(fitted, mask_id=MASK, signal=engine.signal))
+
+
+def test_a_model_without_a_mask_is_refused():
+    known = selector(policy())
+    for attach, owner in (
+        (moco.attached, SimpleNamespace(mask_index=None)),
+        (mdlm.attached, SimpleNamespace()),
+        (puma.attached, SimpleNamespace(mask_id=None)),
+    ):
+        with pytest.raises(ValueError, match="None: dprm chooses among masked positions"):
+            attach(owner, known).__enter__()
+    with pytest.raises(ValueError, match="decoder has mask_id None: dprm chooses"):
+        dinfer.OrderedDecoder(SimpleNamespace(mask_id=None), known)
+    trainer = SimpleNamespace(generate=stand_ins.transfer_index)
+    with (
+        dmpo.attached(trainer, known, SimpleNamespace(get_transfer_index=None)),
+        pytest.raises(ValueError, match="trainer generates with mask_id None: dprm chooses"),
+    ):
+        trainer.generate(mask_id=None)
+    with pytest.raises(TypeError, match="mask_id is None: expected a whole number"):
+        ScoreModel(lambda tokens, sigma: tokens, None)
 
 
 def test_a_sampler_without_a_hook_is_reached_through_topk():
@@ -216,12 +231,32 @@ def test_generation_of_d2cache_is_reached_through_its_step():
     assert module.generate_step is generate_step
 
 
+def test_the_draft_that_vllm_goes_on_with_is_the_one_it_was_given():
+    x, before = states(0)
+    remask = vllm.ordered(stand_ins.batched_remask, selector(policy()))
+    expected = remask(x, before, MASK, 0.7)[0]
+    assert not torch.equal(expected, stand_ins.batched_remask(x, before, MASK, 0.7)[0])
+    for out in (torch.empty_like(before), before):
+        draft, _, _ = remask(logits=x, input_draft=before, mask_token_id=MASK, threshold=0.7, out=out)
+        assert draft is out
+        assert torch.equal(out, expected)
+
+
+def test_rows_of_d2cache_are_named_without_a_look_while_all_are_active(monkeypatch):
+    watch, masked = Watch(), torch.ones(3, 4, dtype=torch.bool)
+    watch.name(["a", "b", "c"])
+    with as_on_an_accelerator(monkeypatch) as counted:
+        assert watch.mixed(masked, 4, torch.arange(3)).names == ("a", "b", "c")
+    assert counted.count == 0
+    assert watch.mixed(masked[:2], 4, torch.tensor([0, 2])).names == ("a", "c")
+
+
 def test_acceptance_of_mlx_vlm_is_reached_through_its_module():
     module = SimpleNamespace(_diffusion_confidence_transfer_mask=stand_ins.mlx_transfer_mask)
     x, before = states(0)
     with mlx_vlm.attached(module, selector(policy()), numpy):
         ours = of_arrays(module._diffusion_confidence_transfer_mask, x, before)
-    assert torch.equal(ours, ENGINES[-1].ordered(x, before, policy()))
+    assert torch.equal(ours, STEPS[-1].ordered(x, before, selector(policy())))
 
 
 @pytest.mark.parametrize("recorded", [False, True])

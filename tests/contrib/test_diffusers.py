@@ -92,6 +92,24 @@ def test_no_wait_is_added_to_a_step(monkeypatch):
     assert counts["ours"] <= counts["own"]
 
 
+def test_no_wait_is_added_to_an_answer_and_its_traces(tmp_path, monkeypatch):
+    tracing = Tracing(Selector(policy(), mask_id=MASK, traces=tmp_path), ["a", "b", "c"])
+    traced = {"callback_on_step_end": tracing, "callback_on_step_end_tensor_inputs": list(tracing.tensor_inputs)}
+    counts = []
+    for scheduler, settings in (
+        (diffusers.BlockRefinementScheduler(), {}),
+        (DprmScheduler(), traced),
+        (DprmScheduler.of(policy()), traced),
+        (DprmScheduler.of(policy(rule="soft_bon")), traced),
+    ):
+        answer(scheduler, **settings)
+        with as_on_an_accelerator(monkeypatch) as counted:
+            answer(scheduler, **settings)
+        counts.append(counted.count)
+    # As many steps are made as without a policy: only what a step waits for could differ.
+    assert counts == counts[:1] * 4
+
+
 def test_scheduler_and_pipeline_come_back_with_their_policy(tmp_path):
     known = policy()
     known.save(tmp_path / "known.dprm")
@@ -117,6 +135,13 @@ def test_a_model_without_a_mask_is_refused():
         scheduler.step(x, 0, before)
     with pytest.raises(ValueError, match="mask_id is 77: outside the vocabulary of 9"):
         scheduler.step(x, 0, before, mask_token_id=77)
+    for name, fitted, have in (("mask_id", 77, MASK), ("vocabulary", 50, VOCABULARY)):
+        known = policy()
+        known.notes[name] = str(fitted)
+        other = DprmScheduler.of(known)
+        other.set_timesteps(4, block_length=12)
+        with pytest.raises(PolicyError, match=f"fitted with {name} = {fitted}, and this model has {have}"):
+            other.step(x, 0, before, mask_token_id=MASK)
     with pytest.raises(PolicyError, match="damaged"):
         DprmScheduler(policy="not a policy")
 

@@ -16,8 +16,8 @@ from dprm.cli import app
 from dprm.contrib.requests import Requests
 from dprm.fit.traces import read_shard
 from tests.contrib import sampler_with_topk, stand_ins, upstreams
+from tests.contrib.adapters import committed, of_arrays, of_positions, of_unmasking
 from tests.contrib.engines import MASK, VOCABULARY, policy, states
-from tests.contrib.test_conformance import committed, of_arrays, of_positions, of_unmasking
 from tests.contrib.test_training import reward_of
 from tests.contrib.test_upstreams import competing
 from tests.mock_denoiser import MASK as MOCK

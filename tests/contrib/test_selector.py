@@ -114,7 +114,11 @@ def test_the_count_of_waits_counts(monkeypatch):
         bool(x.any())
         x[x > 0]
         x.max().item()
-    assert counted.count == 3
+        x.tolist()
+        x.cpu()
+        x.to("cpu")
+        torch.tensor([1.0], device=x.device)
+    assert counted.count == 7
 
 
 def test_a_revised_block_keeps_the_engines_edits_and_reveals_no_mask():

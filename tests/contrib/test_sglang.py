@@ -164,11 +164,13 @@ def test_a_mask_in_the_prompt_stays(sglang, tmp_path):
     assert torch.equal(batch.input_ids.view(2, BLOCK) == MASK, prompt)
 
 
-def test_no_wait_is_added_and_the_tensor_stays_itself(sglang, tmp_path, monkeypatch):
-    policy().save(tmp_path / "p.dprm")
+@pytest.mark.parametrize("rule", ["top_m", "soft_bon"])
+def test_no_wait_is_added_and_the_tensor_stays_itself(sglang, tmp_path, monkeypatch, rule):
+    policy(rule=rule).save(tmp_path / "p.dprm")
     _, tokens = states(1)
     counts = {}
-    for name, settings in (("LowConfidence", {}), (NAME, {"policy": str(tmp_path / "p.dprm")})):
+    chosen = {"policy": str(tmp_path / "p.dprm"), "traces": str(tmp_path / "traces")}
+    for name, settings in (("LowConfidence", {}), (NAME, chosen)):
         each, batch = algorithm(sglang, name, **settings), batch_of(tokens, NAMES)
         carried, home = each.init_step_state(batch), batch.input_ids
         logits = Runner().forward(batch).logits_output.full_logits
@@ -198,10 +200,27 @@ def test_only_the_first_rank_writes(sglang, tmp_path, monkeypatch):
     assert algorithm(sglang, NAME, traces=str(tmp_path / "traces")).selector.traces is None
 
 
+def test_the_policy_is_the_file_byte_for_byte(sglang, tmp_path):
+    policy().save(tmp_path / "p.dprm")
+    ours = algorithm(sglang, NAME, policy=str(tmp_path / "p.dprm"))
+    ours.selector.policy.save(tmp_path / "again.dprm")
+    assert (tmp_path / "again.dprm").read_bytes() == (tmp_path / "p.dprm").read_bytes()
+
+
 def test_a_policy_of_another_model_is_refused(sglang, tmp_path):
     dprm.Order().policy(mask_id="156895").save(tmp_path / "p.dprm")
     with pytest.raises(dprm.order.PolicyError, match="fitted with mask_id = 156895"):
         algorithm(sglang, NAME, policy=str(tmp_path / "p.dprm"))
+    fitted = policy()
+    fitted.notes["vocabulary"] = "156896"
+    fitted.save(tmp_path / "q.dprm")
+    with pytest.raises(dprm.order.PolicyError, match="fitted with vocabulary = 156896, and this model has 9"):
+        synchronous(algorithm(sglang, NAME, policy=str(tmp_path / "q.dprm")), states(0)[1])
+    config = SimpleNamespace(
+        algorithm=NAME, algorithm_config={}, block_size=BLOCK, mask_id=None, first_done_first_out_mode=False
+    )
+    with pytest.raises(ValueError, match="mask_id is None: dprm chooses among masked positions"):
+        sglang.get_algorithm(config)
 
 
 def test_the_page_has_settings_the_algorithm_takes(sglang, tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ from dprm.contrib.trainer_callback import FILE, OrderCallback
 from dprm.contrib.training import Observer, write
 from dprm.fit.events import Events
 from tests.contrib import upstreams
-from tests.contrib.engines import MASK, VOCABULARY, states
+from tests.contrib.engines import MASK, VOCABULARY, as_on_an_accelerator, states
 
 NET = upstreams.Net()
 
@@ -80,6 +80,21 @@ def test_what_is_learned_is_what_observing_by_hand_gives():
     reward = torch.tensor([0.0, 1.0, 0.5, 0.25, 1.0, 0.0])
     order.observe(Events(6, torch.arange(6), cell.long()), reward, torch.tensor([0, 0, 1, 1, 2, 2]))
     assert selector.order.stats == order.stats
+
+
+def test_no_wait_is_added_to_a_rollout_that_is_observed(monkeypatch):
+    _, selector = made()
+    trainer, (_, x) = SimpleNamespace(generate=upstreams.generate), states(0)
+    counts = []
+    with as_on_an_accelerator(monkeypatch) as counted:
+        trainer.generate(model=NET, prompt=x, steps=4)
+    counts.append(counted.count)
+    with dmpo.attached(trainer, selector):
+        trainer.generate(model=NET, prompt=x, steps=4)
+        with as_on_an_accelerator(monkeypatch) as counted:
+            trainer.generate(model=NET, prompt=x, steps=4)
+    counts.append(counted.count)
+    assert counts[1] == counts[0]
 
 
 def test_too_few_rewards_are_an_error_and_nothing_is_lost():

@@ -9,17 +9,12 @@ import dprm
 from dprm.contrib import dmpo, dplm, mdlm, moco, puma, topk
 from dprm.contrib.dcm import ScoreModel
 from dprm.contrib.dream import OrderHook
-from dprm.contrib.selector import Selector
 from dprm.decode import Even
 from tests.contrib import upstreams
-from tests.contrib.engines import MASK, VOCABULARY, policy, states
+from tests.contrib.adapters import selector
+from tests.contrib.engines import MASK, VOCABULARY, as_on_an_accelerator, policy, states
 
 NOTHING = pytest.mark.parametrize("recorded", [False, True], ids=["idle", "recording"])
-
-
-def selector(known, tmp_path=None, recorded=False, **settings):
-    traces = tmp_path if recorded else None
-    return Selector(known, mask_id=MASK, vocabulary=VOCABULARY, traces=traces, **settings)
 
 
 @NOTHING
@@ -175,7 +170,7 @@ def test_mdlm_reveals_by_chance_and_chooses_by_policy(tmp_path, recorded, proces
         selector(policy(), signal="random")
 
 
-def test_dcm_as_a_model_of_the_loop():
+def test_dcm_as_a_model_of_the_loop(monkeypatch):
     net, seen = upstreams.Net(), []
 
     def score(tokens, sigma):
@@ -189,7 +184,10 @@ def test_dcm_as_a_model_of_the_loop():
     assert shares == pytest.approx([0.999, 0.75, 0.5, 0.25], abs=1e-5)
     with pytest.raises(ValueError, match="tokens has 9: the mask 8 has to be above every bin"):
         model(torch.full((1, 2), 9))
-    with pytest.raises(ValueError, match="score gives 8 columns"):
+    with as_on_an_accelerator(monkeypatch) as counted:
+        model(torch.full((2, 12), MASK))
+    assert counted.count == 0
+    with pytest.raises(ValueError, match="score gives 8 columns: expected 9, the bins and then the mask 8"):
         ScoreModel(lambda tokens, sigma: net(tokens)[..., :8], MASK)(torch.full((1, 2), MASK))
 
 

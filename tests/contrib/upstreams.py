@@ -156,10 +156,10 @@ def get_transfer_index(logits, temperature, remasking, mask_index, x, num_transf
     return tokens, taken & mask_index
 
 
-def generate(model, prompt, steps):
+def generate(model, prompt, steps, mask_id=MASK):
     """A sampler with the signature that a trainer calls."""
     x = prompt.clone()
-    while (masked := x == MASK).any():
+    while (masked := x == mask_id).any():
         tokens, taken = get_transfer_index(model(x), 0.0, "low_confidence", masked, x, masked.sum(1).clamp(max=2))
         x = torch.where(taken, tokens, x)
     return x

@@ -13,7 +13,8 @@ from dprm.cli import app
 from dprm.contrib.requests import Requests
 from dprm.contrib.selector import Selector
 from dprm.fit.traces import Traces, read_shard
-from dprm.fit.traffic import Account, learn, read_traces
+from dprm.fit.traffic import learn, read_traces
+from dprm.fit.traffic_account import Account
 from tests.mock_denoiser import MASK, MockDenoiser, masked_canvas
 
 PROMPTS, ANSWERS, LENGTH = 60, 4, 8

@@ -111,7 +111,8 @@ def fit(
     (.shuffled.dprm). Look at `test` once, with `dprm compare`. A policy
     that is written into the folder of the committed weights is entered into its manifest.
 
-    With `--traces` and `--rewards` a table is learned from what a served model has chosen, without a model call.
+    With `--traces` and `--rewards` an order is learned from what a served model has chosen, without a model call: a
+    head where contrasts were written, a table otherwise.
     """
     import json
     from dataclasses import asdict

@@ -20,18 +20,22 @@ def ordered(unmasking_fn: Unmasking, selector: Selector, watch: Watch | None = N
     """The same function, giving as many positions as it would, chosen by a policy."""
     watch = watch or Watch()
 
-    def choose(*, scores: Tensor, transfer_index_mask: Tensor, block_mask: Tensor, **named: Any) -> Any:
+    def choose(*, scores: Tensor, probs: Tensor, transfer_index_mask: Tensor, block_mask: Tensor, **named: Any) -> Any:
         own, extra = unmasking_fn(
-            scores=scores, transfer_index_mask=transfer_index_mask, block_mask=block_mask, **named
+            scores=scores, probs=probs, transfer_index_mask=transfer_index_mask, block_mask=block_mask, **named
         )
         if selector.idle:
             return own, extra
+        selector.expect_vocabulary(probs)
         candidates = transfer_index_mask & block_mask
         mask = torch.zeros_like(candidates)
         for row, index in enumerate(own):
             mask[row, index.long()] = True
         requests = watch.mixed(candidates, block_mask.sum(1), named.get("active_seq_idx"))
-        chosen = selector.select(mask, scores, candidates, requests)
+        if selector.looks_at_logits:
+            chosen = selector.select(mask, None, candidates, requests, logits=probs.float().clamp(min=1e-30).log())
+        else:
+            chosen = selector.select(mask, scores, candidates, requests)
         # The engine has the numbers of positions on the host: with them nothing has to be looked at.
         places = chosen.int().sort(dim=1, descending=True, stable=True).indices
         same = (chosen == mask).all(1)

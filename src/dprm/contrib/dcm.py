@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from dprm.order.checks import can_look, check_count
+
 
 @dataclass(frozen=True)
 class ScoreModel:
@@ -28,12 +30,16 @@ class ScoreModel:
     mask_id: int
     least: float = 1e-3
 
+    def __post_init__(self) -> None:
+        check_count("mask_id", self.mask_id, 1)
+
     def __call__(self, tokens: Tensor) -> Tensor:
         """Logits of the bins; those of the mask are left out."""
-        if tokens.device.type == "cpu" and int(tokens.max()) > self.mask_id:
+        if can_look(tokens) and int(tokens.max()) > self.mask_id:
             raise ValueError(f"tokens has {int(tokens.max())}: the mask {self.mask_id} has to be above every bin")
         share = (tokens == self.mask_id).float().mean(1).clamp(max=1.0 - self.least)
         scores = self.score(tokens, -torch.log1p(-share))
-        if scores.shape[-1] <= self.mask_id:
-            raise ValueError(f"score gives {scores.shape[-1]} columns: expected one for the mask {self.mask_id} too")
+        if scores.shape[-1] != self.mask_id + 1:
+            wanted = f"{self.mask_id + 1}, the bins and then the mask {self.mask_id}"
+            raise ValueError(f"score gives {scores.shape[-1]} columns: expected {wanted}")
         return scores[..., : self.mask_id]

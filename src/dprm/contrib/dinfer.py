@@ -23,10 +23,7 @@ class OrderedDecoder:
         if getattr(decoder, "temperature", 0.0) != 0:
             remedy = "this decoder keeps the tokens it drew to itself, so that others could not be revealed"
             raise ValueError(f"temperature is {decoder.temperature}: expected 0; {remedy}")
-        if getattr(decoder, "mask_id", selector.mask_id) != selector.mask_id:
-            raise ValueError(
-                f"decoder has mask_id {decoder.mask_id}: expected that of the selector, {selector.mask_id}"
-            )
+        selector.expect_mask("decoder has mask_id", getattr(decoder, "mask_id", selector.mask_id))
         self.decoder, self.selector, self.names = decoder, selector, names
         self._requests: Requests | None = None
 

@@ -30,6 +30,7 @@ def attached(trainer: Any, selector: Selector, module: Any = None) -> Iterator[N
     calls = itertools.count()
 
     def generate(*args: Any, **named: Any) -> Any:
+        selector.expect_mask("trainer generates with mask_id", named.get("mask_id", selector.mask_id))
         # Names seed what is drawn: no two rollouts of a run may have the same, also after it was resumed.
         with transfer_index.attached(home, selector, prefix=f"{selector.order.step}.{next(calls)}-"):
             return sampler(*args, **named)

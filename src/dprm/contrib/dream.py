@@ -37,8 +37,12 @@ class OrderHook:
     def __call__(self, step: int | None, x: Tensor, logits: Tensor | None) -> Tensor:
         """The text to go on with; the host calls once with None before its first step."""
         if step is None or logits is None:
+            masked = x == self.selector.mask_id
+            # The one look at a value, before the first step: with another mask every step would be the host's own.
+            if not bool(masked.any()):
+                raise ValueError(f"x has no mask {self.selector.mask_id}: the model has another one")
             names = self.names or [str(row) for row in range(len(x))]
-            self._requests = Requests.begin(names, x == self.selector.mask_id)
+            self._requests = Requests.begin(names, masked)
             self._before = x.clone()
             return x
         if self._before is None or self._requests is None:

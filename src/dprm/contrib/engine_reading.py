@@ -11,14 +11,13 @@ import torch
 from torch import Tensor
 
 from dprm.order.noise import Stream
-from dprm.order.order import Order
 from dprm.order.reading import Reading, read
 from dprm.order.signals import Signal
 
 # Signals that rank positions as the engine does, by what the engine ranks by.
 ALIKE = {"confidence": ("confidence", "odds"), "entropy": ("entropy",), "margin": ("margin",), "random": ("random",)}
 # Signals for which the confidence of a position is enough.
-_OF_CONFIDENCE = ("confidence", "odds", "random")
+OF_CONFIDENCE = ("confidence", "odds", "random")
 
 
 @dataclass(frozen=True)
@@ -46,31 +45,30 @@ def scored(reading: Reading, score: Tensor) -> Scored:
 
 
 def reading_of(
-    order: Order,
     mask_id: int,
     confidence: Tensor | None,
     candidates: Tensor,
     logits: Tensor | None,
     tokens: Tensor | None,
+    whole: bool,
 ) -> Reading:
-    """What the order looks at; 0 where there is no candidate.
+    """What is looked at; 0 where there is no candidate.
 
     Args:
         confidence: [B,L], what the engine ranks by; None: the probability of the tokens. candidates: [B,L] bool.
-        logits: [B,L,V]. tokens: [B,L]; None: the most probable ones.
+        logits: [B,L,V]. tokens: [B,L]; None: the most probable ones. whole: whether more than confidence is looked at.
 
     Raises:
-        ValueError: the order looks at more than the engine has handed over.
+        ValueError: more is looked at than the engine has handed over.
     """
-    enough = order.head is None and order.signal.name in _OF_CONFIDENCE
-    if logits is None and (confidence is None or not enough):
+    if logits is None and (confidence is None or whole):
         raise ValueError("this policy looks at more than confidence: the engine has to hand over its logits")
     if confidence is None:
         assert logits is not None
         tokens = logits.argmax(-1) if tokens is None else tokens
         confidence = logits.float().softmax(-1).gather(-1, tokens.unsqueeze(-1)).squeeze(-1)
     exact = torch.where(candidates, confidence.float(), 0.0).clamp(0.0, 1.0)
-    if enough:
+    if not whole:
         return Reading(candidates.long() if tokens is None else tokens, exact, exact, exact)
     assert logits is not None
     inside = mask_id < logits.shape[-1]

@@ -22,8 +22,7 @@ from dprm.contrib.watch import Watch
 @contextmanager
 def attached(model: Any, selector: Selector) -> Iterator[Watch]:
     """Have a model sample in the order of a policy, made with `Selector(…, signal="random")`."""
-    if int(model.mask_index) != selector.mask_id:
-        raise ValueError(f"model has mask_index {model.mask_index}: expected that of the selector, {selector.mask_id}")
+    selector.expect_mask("model has mask_index", getattr(model, "mask_index", None))
     own_update, watch = model._ddpm_update, Watch()
 
     def update(x: Tensor, t: Tensor, dt: float, *args: Any, **named: Any) -> Any:

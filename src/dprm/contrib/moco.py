@@ -28,8 +28,7 @@ def attached(mdlm: Any, selector: Selector, state_of: Callable[[Tensor], Tensor]
     Args:
         state_of: drawn tokens [B,L] → [B,L] int, the chemistry class of each, for a policy that has classes.
     """
-    if int(mdlm.mask_index) != selector.mask_id:
-        raise ValueError(f"mdlm has mask_index {mdlm.mask_index}: expected that of the selector, {selector.mask_id}")
+    selector.expect_mask("mdlm has mask_index", getattr(mdlm, "mask_index", None))
     own_step, watch = mdlm.step_confidence, Watch()
 
     def step_confidence(

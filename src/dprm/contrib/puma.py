@@ -26,8 +26,7 @@ def attached(pool: Any, selector: Selector, module: Any = None) -> Iterator[None
         pool: a `PhasedMasking` of PUMA.
         module: where the pool calls `unmask_from_scores`; None: where its class is written.
     """
-    if int(pool.mask_id) != selector.mask_id:
-        raise ValueError(f"pool has mask_id {pool.mask_id}: expected that of the selector, {selector.mask_id}")
+    selector.expect_mask("pool has mask_id", getattr(pool, "mask_id", None))
     home = module or sys.modules[type(pool).__module__]
     own_update, own_unmask = pool.update_with_logits, home.unmask_from_scores
     rows = 0

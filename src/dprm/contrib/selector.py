@@ -10,16 +10,20 @@ from __future__ import annotations
 import copy
 import os
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from dprm.contrib.engine_reading import ALIKE, OfEngine, reading_of, scored
+from dprm.contrib.contrast import contrast
+from dprm.contrib.engine_reading import ALIKE, OF_CONFIDENCE, OfEngine, reading_of, scored
 from dprm.contrib.requests import Requests
 from dprm.fit.traces import Recorder, Reveals, Traces
 from dprm.order.checks import check_count, check_shape
 from dprm.order.order import Order
 from dprm.order.policy import Policy, PolicyError
+
+_NO_MASK = "dprm chooses among masked positions, and a model without a mask has none"
 
 
 class Selector:
@@ -32,6 +36,7 @@ class Selector:
         guidance: None as stored; 0 is the engine's own order, for an A/B test.
         explore: draw positions where nothing is known yet, so that traces tell more than the engine's own order.
         traces: where choices are written, on one rank only.
+        contrasts: write down, too, what a head is learned from; only what is drawn has it, so `explore` has to be on.
 
     Raises:
         PolicyError: the policy does not belong to this model or engine. ValueError: the model has no mask token.
@@ -47,10 +52,10 @@ class Selector:
         guidance: float | None = None,
         explore: bool = False,
         traces: Recorder | str | os.PathLike[str] | None = None,
+        contrasts: bool = False,
     ):
         if mask_id is None or mask_id < 0:
-            remedy = "dprm chooses among masked positions, and a model without a mask has none"
-            raise ValueError(f"mask_id is {mask_id}: {remedy}")
+            raise ValueError(f"mask_id is {mask_id}: {_NO_MASK}")
         self.mask_id = check_count("mask_id", mask_id, 0)
         self.vocabulary = vocabulary
         if vocabulary is not None and mask_id >= vocabulary:
@@ -65,9 +70,12 @@ class Selector:
                 "fit one on traces of this engine"
             )
         self.policy = policy
-        self._check_notes()
+        self._check_notes(self._model)
         rule = "soft_bon" if explore and policy.rule == "top_m" else None
         self.order = Order.from_policy(policy, rule=rule, guidance=guidance, explore=explore)
+        if contrasts and (traces is None or not explore):
+            raise ValueError("contrasts is True: they are of draws and go to traces; expected explore=True and traces")
+        self.contrasts = contrasts
         self.traces: Recorder | None = Traces(Path(traces)) if isinstance(traces, str | os.PathLike) else traces
         if self.traces is not None:
             self.traces.expect(self.order, policy.digest, self._model)
@@ -83,12 +91,35 @@ class Selector:
         return self.traces is None and self.silent
 
     @property
+    def looks_at_logits(self) -> bool:
+        """Whether the confidence of a position is not enough."""
+        return self.contrasts or self.order.head is not None or self.order.signal.name not in OF_CONFIDENCE
+
+    @property
     def _model(self) -> dict[str, int | None]:
         return {"mask_id": self.mask_id, "vocabulary": self.vocabulary}
 
-    def _check_notes(self) -> None:
+    def expect_mask(self, engine: str, mask: Any) -> None:
+        """Refuse an engine whose mask is another one, or that has none.
+
+        Args:
+            engine: the beginning of what the error says, such as "decoder has mask_id".
+        """
+        if mask is None:
+            raise ValueError(f"{engine} None: {_NO_MASK}")
+        if int(mask) != self.mask_id:
+            raise ValueError(f"{engine} {mask}: expected that of the selector, {self.mask_id}")
+
+    def expect_vocabulary(self, logits: Tensor) -> None:
+        """Refuse logits [..., V] of a model with another vocabulary."""
+        tokens = logits.shape[-1]
+        if self.vocabulary is not None and tokens != self.vocabulary:
+            raise ValueError(f"logits has {tokens} tokens: expected the vocabulary of {self.vocabulary}")
+        self._check_notes({"vocabulary": tokens})
+
+    def _check_notes(self, model: dict[str, int | None]) -> None:
         """What a policy says of its model must be true of this one."""
-        for name, value in self._model.items():
+        for name, value in model.items():
             fitted = self.policy.notes.get(name)
             if fitted is not None and value is not None and fitted != str(value):
                 raise PolicyError(f"this policy was fitted with {name} = {fitted}, and this model has {value}")
@@ -126,12 +157,14 @@ class Selector:
             raise ValueError(
                 f"requests has {len(requests.names)} rows: expected {len(candidates)}, those of candidates"
             )
+        if logits is not None:
+            self.expect_vocabulary(logits)
         own = own & candidates
         if self.idle:
             return own
         if self.order.cells.aux > 1 and aux is None:
             raise ValueError(f"this policy has {self.order.cells.aux} states of a position: expected aux")
-        reading = reading_of(self.order, self.mask_id, confidence, candidates, logits, tokens)
+        reading = reading_of(self.mask_id, confidence, candidates, logits, tokens, self.looks_at_logits)
         seeds = requests.seeds() if self.order.draws and not self.silent else None
         progress = requests.progress(candidates) if progress is None else progress
         order = self.order
@@ -142,9 +175,11 @@ class Selector:
         changed = choice.changed.unsqueeze(1)
         mask = torch.where(changed, choice.mask, own)
         if self.traces is not None:
-            self.record(
-                mask, reading.confidence, candidates, requests, aux=aux, changed=choice.changed, progress=progress
-            )
+            drawn = None
+            if self.contrasts and seeds is not None:
+                drawn = contrast(order, reading, candidates, own, mask, progress, aux, seeds)
+            known = {"aux": aux, "changed": choice.changed, "progress": progress, "contrast": drawn}
+            self.record(mask, reading.confidence, candidates, requests, **known)
         return mask
 
     def revise(
@@ -167,8 +202,7 @@ class Selector:
             tokens: [B,L], what each position would receive; default the most probable token.
             eligible: [B,L] bool, for texts in which the mask may stand as itself; None: all masked positions.
         """
-        if self.vocabulary is not None and logits.shape[-1] != self.vocabulary:
-            raise ValueError(f"logits has {logits.shape[-1]} tokens: expected the vocabulary of {self.vocabulary}")
+        self.expect_vocabulary(logits)
         if self.idle:
             return after
         masked = before == self.mask_id if eligible is None else (before == self.mask_id) & eligible
@@ -190,11 +224,13 @@ class Selector:
         aux: Tensor | None = None,
         changed: Tensor | None = None,
         progress: Tensor | None = None,
+        contrast: Tensor | None = None,
     ) -> None:
         """Take down what was revealed, whoever chose it. `select` does that itself.
 
         Args:
             mask, confidence, candidates: [B,L]. changed: [B] bool, whether the policy changed the step; None: no.
+            contrast: [B,F], see `contrib.contrast`.
         """
         if self.traces is None:
             raise ValueError("this Selector has no traces: it was made without a folder for them")
@@ -205,4 +241,4 @@ class Selector:
         if changed is None:
             changed = torch.zeros_like(candidates[:, 0])
         taken = mask & candidates
-        self.traces.record(Reveals(requests.names, requests.first, candidates, taken, cell, exact, changed))
+        self.traces.record(Reveals(requests.names, requests.first, candidates, taken, cell, exact, changed, contrast))

@@ -8,6 +8,7 @@ of `--dllm-algorithm-config`, a YAML file:
     traces: traces/            # where choices are written, by the first tensor-parallel rank only
     guidance: 1.0              # 0: the base algorithm's own order
     explore: false
+    contrasts: false           # with explore: write down what a head is learned from
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ def algorithm_class() -> Any:
                 guidance=settings.get("guidance"),
                 explore=settings.get("explore", False),
                 traces=traces,
+                contrasts=settings.get("contrasts", False) and traces is not None,
             )
 
         def max_steps(self, block_size: int) -> int:

@@ -1,6 +1,6 @@
 """vLLM's dllm-plugin: its two seams, a batched function and a policy of one request.
 
-    batched_remask(logits [B,L,V], input_draft [B,L], mask_token_id, threshold) → draft, all_done [B], transferred [B]
+    batched_remask(logits [B,L,V], input_draft [B,L], mask_token_id, threshold, …) → draft, done [B], transferred [B]
     RemaskingPolicy.apply(*, input_draft, logits, remasking_config) → committed_token_ids, next_input_block
 
 Neither says which block of which request it is; the phase of a cell is the share of the block that is revealed.
@@ -28,23 +28,26 @@ def ordered(batched_remask: Remask, selector: Selector, watch: Watch | None = No
     def choose(
         logits: Tensor, input_draft: Tensor, mask_token_id: int, threshold: float, *args: Any, **named: Any
     ) -> tuple[Tensor, Tensor, Tensor]:
-        if mask_token_id != selector.mask_id:
-            raise ValueError(f"mask_token_id is {mask_token_id}: expected that of the selector, {selector.mask_id}")
+        selector.expect_mask("mask_token_id is", mask_token_id)
         if args[:1] not in ((), (0.0,)) or named.get("temperature", 0.0) != 0:
             raise ValueError(
                 "temperature is not 0: what the function drew is not shown, so others could not be revealed"
             )
+        before = input_draft.clone()
         draft, done, transferred = batched_remask(logits, input_draft, mask_token_id, threshold, *args, **named)
-        if selector.idle:
-            return draft, done, transferred
-        requests = watch.mixed(input_draft == mask_token_id)
-        return selector.revise(input_draft, draft, logits, requests), done, transferred
+        if not selector.idle:
+            requests = watch.mixed(before == mask_token_id)
+            # In place: newer versions are told by `out` which tensor the engine goes on with.
+            draft.copy_(selector.revise(before, draft, logits, requests))
+        return draft, done, transferred
 
     return choose
 
 
 class OrderedPolicy:
     """A `RemaskingPolicy` around another one.
+
+    It takes and gives Python integers, so each step waits once: for the tokens of its block.
 
     Args:
         base: counts, and commits blocks that are done.
@@ -60,8 +63,11 @@ class OrderedPolicy:
         # Where all was revealed there was nothing to choose.
         if self.selector.idle or result.committed_token_ids:
             return result
-        before, after = (torch.tensor([list(block)]) for block in (input_draft, result.next_input_block))
-        numbers = logits if isinstance(logits, Tensor) else torch.tensor(logits)
+        if self.selector.mask_id not in input_draft:
+            raise ValueError(f"input_draft has no mask {self.selector.mask_id}, and is not done: the model has another")
+        numbers = torch.as_tensor(logits).unsqueeze(0)
+        blocks = torch.tensor([list(input_draft), list(result.next_input_block)]).to(numbers.device, non_blocking=True)
+        before, after = blocks[:1], blocks[1:]
         requests = self.watch.mixed(before == self.selector.mask_id)
-        revised = self.selector.revise(before, after, numbers.cpu().unsqueeze(0), requests)
+        revised = self.selector.revise(before, after, numbers, requests)
         return replace(result, next_input_block=tuple(revised[0].tolist()))

@@ -34,12 +34,12 @@ class Watch:
 
         Args:
             candidates: [B,L] bool, what is masked. initial: masked positions at the start; None: L.
-            active: [B] which of the named rows these are, on the host or where the engine waits for it anyway.
+            active: [B] which of the named rows these are; looked at only where some of them are not.
         """
         left = candidates.sum(1)
         size = torch.zeros_like(left) + (candidates.shape[1] if initial is None else initial)
         names = self._names or tuple(f"{self._prefix}{row}" for row in range(len(left)))
-        if self._names is not None and active is not None:
+        if self._names is not None and active is not None and len(active) != len(self._names):
             names = tuple(self._names[row] for row in active.tolist())
         if len(names) != len(left):
             raise ValueError(f"names has {len(names)} requests: expected {len(left)}, one a row of the batch")

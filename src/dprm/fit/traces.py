@@ -9,6 +9,11 @@ A folder of shards, each a safetensors file that is never written again. One ent
     confidence  [n] float32
     changed     [n] uint8, whether the policy changed the step
 
+Where contrasts are taken, of every step that was drawn:
+
+    contrast    [s,F] float16, the features of what was revealed less those of a second, independent draw
+    contrasted  [s] int32, the request, as above
+
 The header has the grid of cells, the signal, the digest of the policy that acted, the mask and the vocabulary of the
 model, and the names of the requests.
 """
@@ -44,6 +49,7 @@ class Reveals:
         candidates, mask: [B,L] bool, what there was to choose from, and what was revealed.
         cell: [B,L] int. confidence: [B,L] float32.
         changed: [B] bool, whether the policy changed the step.
+        contrast: [B,F] float32, the features of what was revealed less those of another draw.
     """
 
     names: tuple[str, ...]
@@ -53,6 +59,7 @@ class Reveals:
     cell: Tensor
     confidence: Tensor
     changed: Tensor
+    contrast: Tensor | None = None
 
     @property
     def chosen(self) -> Tensor:
@@ -105,7 +112,8 @@ class Traces:
         self._raise()
         # The engine may write into its tensors again: only what was made here is kept.
         left = reveals.candidates.sum(1)
-        self._steps.append((reveals.names, reveals.first, left, reveals.chosen, reveals.confidence, reveals.changed))
+        columns = reveals.first, left, reveals.chosen, reveals.confidence, reveals.changed, reveals.contrast
+        self._steps.append((reveals.names, *columns))
         if len(self._steps) >= self.every:
             self._hand_over()
 
@@ -151,12 +159,14 @@ def _columns(
     chosen: Tensor,
     confidence: Tensor,
     changed: Tensor,
+    contrast: Tensor | None,
 ) -> dict[str, Tensor]:
     """The entries of one step; names that are new get the next index."""
     chosen, first, left = chosen.cpu(), first.cpu(), left.cpu()
     row, place = (chosen >= 0).nonzero().unbind(1)
     own = torch.tensor([index.setdefault(name, len(index)) for name in names])
-    return {
+    columns = {} if contrast is None else {"contrast": contrast.cpu().half(), "contrasted": own.int()}
+    return columns | {
         "request": own[row].int(),
         "cell": chosen[row, place].int(),
         "position": (first[row] + place).int(),

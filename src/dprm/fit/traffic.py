@@ -3,6 +3,8 @@
 Rewards are lines of JSON, {"request": …, "reward": …}, with "prompt" where several requests answer one. Requests are
 sorted by name and all sums are of integers, so the order of shards and lines cannot change a bit.
 
+Where the engine explored and wrote contrasts (`fit.contrasts`), a head is learned, and a table otherwise.
+
 Values are taken only if they explain something: those learned on three quarters of the prompts have to correlate with
 the rewards of the last quarter. That is less than a comparison, in which orders meet on the same problems; it refuses
 what is noise.
@@ -14,77 +16,33 @@ import hashlib
 import json
 import math
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from dprm.fit.contrasts import Contrasts
 from dprm.fit.events import Events
 from dprm.fit.traces import SUFFIX, read_shard
+from dprm.fit.traffic_account import Account
 from dprm.order.order import Order
 from dprm.order.policy import Policy
 from dprm.order.signals import signal_from_spec
-from dprm.order.stats import centre
+from dprm.order.stats import centre, checked_reward
 
 _NAMED = 5
 # Requests held out, below which a correlation says nothing.
 _FEWEST = 30
 
 
-@dataclass
-class Account:
-    """What a fit on traffic used, and what was missing.
-
-    Attributes:
-        shards, requests, choices: read and used. changed: share of the choices made where the policy changed a step.
-        policies: choices by the digest of the policy that made them. engines: choices by engine.
-        unreadable: shards that are damaged or of another kind. repeated: shards that hold what another one holds.
-        without_reward, without_trace: requests, counted; examples of both in `named`.
-        prompts: prompts of the requests used, 0 where none were named; alone: those answered once, which say nothing.
-        explained: correlation, on requests held out, of the values of a request's choices with its reward, and its
-            95 % interval; None where there were too few.
-        guidance: of the policy. reason: why.
-    """
-
-    shards: int = 0
-    requests: int = 0
-    choices: int = 0
-    changed: float = 0.0
-    policies: dict[str, int] = field(default_factory=dict)
-    engines: dict[str, int] = field(default_factory=dict)
-    unreadable: list[str] = field(default_factory=list)
-    repeated: list[str] = field(default_factory=list)
-    without_reward: int = 0
-    without_trace: int = 0
-    named: dict[str, list[str]] = field(default_factory=dict)
-    prompts: int = 0
-    alone: int = 0
-    explained: tuple[float, float, float] | None = None
-    guidance: float = 0.0
-    reason: str = ""
-
-    def lines(self) -> list[str]:
-        """For people."""
-        told = [f"{self.requests:,} requests with {self.choices:,} choices, from {self.shards:,} shards"]
-        told += [f"left out: {name} cannot be read" for name in self.unreadable]
-        told += [f"left out: {name} holds what another shard holds" for name in self.repeated]
-        for what, count in (("reward", self.without_reward), ("trace", self.without_trace)):
-            if count:
-                told.append(f"{count:,} requests without a {what}, such as {', '.join(self.named[what])}")
-        if self.alone:
-            told.append(f"{self.alone:,} of {self.prompts:,} prompts were answered once: they say nothing")
-        return [*told, f"guidance {self.guidance:g}: {self.reason}"]
-
-    def save(self, path: Path) -> None:
-        """As JSON."""
-        path.write_text(json.dumps({"kind": "dprm.traffic", **asdict(self)}, indent=2, ensure_ascii=False) + "\n")
-
-
 @dataclass(frozen=True)
 class Traffic:
-    """All choices of a folder: names of R requests in their order, request [n] and cell [n] of every choice."""
+    """All choices of a folder: names of R requests in their order, request [n] and cell [n] of every choice.
+
+    `contrasts` are those of the R requests, None where no shard has any.
+    """
 
     names: list[str]
     request: Tensor
@@ -92,6 +50,7 @@ class Traffic:
     cells: tuple[int, int, int]
     signal: dict[str, Any]
     model: dict[str, int | None]
+    contrasts: Contrasts | None = None
 
 
 def read_traces(folder: Path, account: Account) -> Traffic:
@@ -119,6 +78,7 @@ def read_traces(folder: Path, account: Account) -> Traffic:
     request, cell = [], []
     policies, engines = Counter[str](), Counter[str]()
     first: dict[str, Any] = {}
+    contrasts: Contrasts | None = None
     for _, (name, columns, header) in sorted(shards.items()):
         for setting in ("cells", "signal", "model"):
             if first and header[setting] != first[setting]:
@@ -127,12 +87,14 @@ def read_traces(folder: Path, account: Account) -> Traffic:
         own = torch.tensor([place[each] for each in header["requests"]])
         request.append(own[columns["request"].long()])
         cell.append(columns["cell"].long())
+        if "contrast" in columns:
+            contrasts = contrasts or Contrasts.zero(len(names), columns["contrast"].shape[1])
+            contrasts.add(own[columns["contrasted"].long()], columns["contrast"])
         policies[header["policy"]] += len(cell[-1])
         engines[header["engine"]] += len(cell[-1])
         changed += int(columns["changed"].sum())
-    traffic = Traffic(
-        names, torch.cat(request), torch.cat(cell), tuple(first["cells"]), first["signal"], first["model"]
-    )
+    grid = tuple(first["cells"])
+    traffic = Traffic(names, torch.cat(request), torch.cat(cell), grid, first["signal"], first["model"], contrasts)
     account.shards, account.choices = len(shards), len(traffic.cell)
     account.policies, account.engines = dict(sorted(policies.items())), dict(sorted(engines.items()))
     account.changed = changed / max(account.choices, 1)
@@ -190,20 +152,35 @@ def learn(
     events = Events(len(known), row[row >= 0], traffic.cell[row >= 0])
     account.requests, account.choices = len(known), len(events.row)
     held_out = torch.tensor([_held_out(prompt or name) for prompt, name in zip(prompts, known, strict=True)])
-    trial = _order(traffic, rule, settings)
-    account.explained = _explained(trial, events, reward, group, held_out)
+    contrasts = None if traffic.contrasts is None else traffic.contrasts[torch.tensor([place[name] for name in known])]
+    grid, signal = Order(*traffic.cells, **settings), signal_from_spec(traffic.signal)
+    asked = torch.zeros(len(known), dtype=torch.int64) if group is None else group
+    outcome = centre(checked_reward(reward, grid.reward_range), asked, grid.reward_range)
+
+    def learned(rows: Tensor, guidance: float) -> Order:
+        """An order of some requests, [R] bool."""
+        head = None
+        if contrasts is not None:
+            counts = torch.bincount(events.among(rows).cell, minlength=grid.cells.count)
+            # Requests without a prompt are problems of their own, or none could be left out to choose a penalty by.
+            problem = torch.arange(len(known)) if group is None else group
+            head = contrasts[rows].head(outcome[rows], problem[rows], grid.cells.aux, counts)
+        order = Order(*traffic.cells, signal=signal, rule=rule, guidance=guidance, head=head, **settings)
+        if head is None:
+            order.observe(events.among(rows), reward[rows], None if group is None else group[rows])
+        return order
+
+    trial = learned(~held_out, 0.0)
+    value = _mean_value(trial, events) if contrasts is None or trial.head is None else contrasts.value(trial.head)
+    account.learned = "table" if contrasts is None else "head"
+    account.explained = _explained(value, outcome, held_out & value.isfinite())
     lower = account.explained[1] if account.explained is not None else 0.0
     account.guidance = (1.0 if lower > 0 else 0.0) if guidance is None else guidance
     account.reason = _reason(account, guidance)
-    order = _order(traffic, rule, {**settings, "guidance": account.guidance})
-    order.observe(events, reward, group)
+    order = learned(torch.ones_like(held_out), account.guidance)
     # A policy says which model it was learned on, so that another one refuses it.
     model = {name: str(number) for name, number in traffic.model.items() if number is not None}
     return order.policy(estimator="traffic", requests=str(len(known)), choices=str(account.choices), **model), account
-
-
-def _order(traffic: Traffic, rule: str, settings: dict[str, Any]) -> Order:
-    return Order(*traffic.cells, signal=signal_from_spec(traffic.signal), rule=rule, **settings)
 
 
 def _missing(account: Account, what: str, names: list[str]) -> None:
@@ -232,20 +209,20 @@ def _held_out(name: str) -> bool:
     return hashlib.blake2b(name.encode(), digest_size=1).digest()[0] < 64
 
 
-def _explained(
-    order: Order, events: Events, reward: Tensor, group: Tensor | None, held_out: Tensor
-) -> tuple[float, float, float] | None:
-    """Correlation of the mean value of a request's choices with its reward, on requests held out, and its interval.
+def _mean_value(order: Order, events: Events) -> Tensor:
+    """[R] the mean value of a request's choices, NaN where it has none."""
+    value = order.table().value[events.cell]
+    zero = value.new_zeros(events.rows)
+    total, count = (zero.index_add(0, events.row, column) for column in (value, torch.ones_like(value)))
+    return total / count
+
+
+def _explained(value: Tensor, outcome: Tensor, chosen: Tensor) -> tuple[float, float, float] | None:
+    """Correlation of values [R] with rewards [R] where chosen [R] bool, and its interval.
 
     z = artanh r is normal with variance 1/(n − 3).
     """
-    order.observe(events.among(~held_out), reward[~held_out], None if group is None else group[~held_out])
-    value = order.table().value[events.cell]
-    ones = torch.ones_like(value)
-    total, count = (torch.zeros_like(reward).index_add_(0, events.row, column) for column in (value, ones))
-    chosen = held_out & (count > 0)
-    outcome = reward if group is None else centre(reward, group, order.reward_range)
-    pair = torch.stack([(total / count.clamp(min=1))[chosen], outcome[chosen]])
+    pair = torch.stack([value[chosen], outcome[chosen]])
     if pair.shape[1] < _FEWEST or bool((pair.std(1) == 0).any()):
         return None
     r = float(torch.corrcoef(pair)[0, 1].clamp(-0.999999, 0.999999))
