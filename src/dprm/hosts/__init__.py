@@ -84,7 +84,7 @@ ENTRIES = {
             "reveal positions in search",
             "dprm.hosts.dmpo.prism",
             "prism.safetensors",
-            "dprm train prism --steps 1500 --rows 512 --rate 0.0003 --device cuda --out weights/prism.safetensors",
+            "dprm train prism --steps 400 --rows 256 --rate 0.0005 --limit 128 --compile --out weights/prism.safetensors",
         ),
         Entry(
             "puma",
@@ -129,7 +129,7 @@ ENTRIES = {
             "bases",
             "dprm.hosts.sdpo.host",
             "sdpo.safetensors",
-            "dprm data sdpo && dprm train sdpo --law random --steps 8000 --rows 512 --device cuda"
+            "dprm data sdpo && dprm train sdpo --law random --steps 2000 --rows 64 --rate 0.002 --limit 16 --compile"
             " --out weights/sdpo.safetensors",
             "dprm.hosts.sdpo.sites",
         ),
@@ -168,7 +168,8 @@ ENTRIES = {
             "positions of the fragment text",
             "dprm.hosts.genmol.host",
             "genmol.safetensors",
-            "dprm data genmol && dprm train genmol --minutes 10 --device cuda --out weights/genmol.safetensors",
+            "dprm data genmol && dprm train genmol --steps 6000 --rows 128 --rate 0.002 --limit 64 --compile"
+            " --out weights/genmol.safetensors",
             data="dprm.hosts.genmol.data",
         ),
         Entry(
