@@ -84,7 +84,8 @@ ENTRIES = {
             "reveal positions in search",
             "dprm.hosts.dmpo.prism",
             "prism.safetensors",
-            "dprm train prism --steps 400 --rows 256 --rate 0.0005 --limit 128 --compile --out weights/prism.safetensors",
+            "dprm train prism --steps 400 --rows 256 --rate 0.0005 --limit 128 --compile"
+            " --out weights/prism.safetensors",
         ),
         Entry(
             "puma",
