@@ -52,8 +52,7 @@ def decoded(
     underway = {}
     for name, way in ways.items():
         identity = word(owner, way.spec(), seed)
-        plain = re.sub(r"[^\w ,.=@-]", "_", name)
-        file = None if folder is None else folder / f"{plain}-{identity}.rollout"
+        file = None if folder is None else folder / f"{plain_name(name)}-{identity}.rollout"
         underway[name] = _Underway(name, identity, file, len(problems))
     left = [(each, start) for each in underway.values() for start in range(each.done, len(problems), rows)]
     works = {name: _Answer(way, seed) for name, way in ways.items()}
@@ -69,6 +68,11 @@ def decoded(
         if on_batch is not None:
             on_batch(each.name, each.done)
     return {name: Rollout.joined(each.parts) for name, each in underway.items()}
+
+
+def plain_name(name: str) -> str:
+    """The name of a way, as a file can be called."""
+    return re.sub(r"[^\w ,.=@-]", "_", name)
 
 
 def _here(host: Host, pieces: Iterable[tuple[_Answer, Problems]]) -> Iterator[Rollout]:
