@@ -15,10 +15,10 @@ import torch
 
 pytest.importorskip("rdkit")
 
-from dprm.contrib.judges import inside, molecules  # noqa: E402
-from dprm.contrib.judges.environment import python_with  # noqa: E402
-from dprm.contrib.judges.frechet import Reference  # noqa: E402
-from dprm.contrib.judges.sets import molecules_of  # noqa: E402
+from dprm.contrib.judges import inside, molecules
+from dprm.contrib.judges.environment import python_with
+from dprm.contrib.judges.frechet import Reference
+from dprm.contrib.judges.sets import molecules_of
 
 # Packages of the same names as the judges', whose opinions can be worked out by hand.
 STAND_INS = {
@@ -117,7 +117,7 @@ def test_an_environment_has_its_packages_and_the_torch_of_here(tmp_path, monkeyp
     with zipfile.ZipFile(wheel, "w") as packed:
         packed.writestr("kept_apart.py", "import torch\nprint(torch.__version__)\n")
         packed.writestr("kept_apart-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: kept-apart\nVersion: 1.0\n")
-        packed.writestr("kept_apart-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        packed.writestr("kept_apart-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\n")
         packed.writestr("kept_apart-1.0.dist-info/RECORD", "")
     with pytest.raises(ValueError, match="lacking could not be installed"):
         python_with("lacking", ["no-such-package-at-all==1.0"])

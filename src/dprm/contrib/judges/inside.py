@@ -37,9 +37,9 @@ def main(asked: Path, answer: Path) -> None:
                 raise ValueError(f"ADMET-AI judged {len(predicted)} of {len(piece)} molecules")
             properties.append(predicted[names].to_numpy())
             print(first + len(piece), len(smiles), file=lines, flush=True)
-    made = {"activations": numpy.concatenate(activations), "properties": numpy.concatenate(properties)}
+    read, said = (numpy.concatenate(rows).astype(numpy.float32) for rows in (activations, properties))
     with answer.open("wb") as file:
-        numpy.savez(file, **{name: rows.astype(numpy.float32) for name, rows in made.items()})
+        numpy.savez(file, activations=read, properties=said)
 
 
 if __name__ == "__main__":

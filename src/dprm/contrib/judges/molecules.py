@@ -82,7 +82,9 @@ def judge(files: dict[str, Path], count: int = 5000, seed: int = 0) -> dict[str,
     activations, properties = judged(different)
     row = {smiles: index for index, smiles in enumerate(different)}
     reference = Reference(activations[[row[smiles] for smiles in real[:count]]])
-    first, arms, errors = next(iter(files)), {}, {}
+    first = next(iter(files))
+    arms: dict[str, Any] = {}
+    errors: dict[str, float] = {}
     drawn = {name: torch.tensor([row[smiles] for smiles in made.elements()]) for name, made in sets.items()}
     # Small sets are farther away than large ones of the same kind: all are measured at the size of the smallest.
     least = min(map(len, drawn.values()))

@@ -136,7 +136,7 @@ class SingleCells(Host):
         return {name: float(value) for name, value in self.set_of(means).items()}
 
     def set_terms(self, problems: Problems, tokens: Tensor) -> Tensor:
-        """[C,2] of the first answer to every cell: the share of neighbours that stay, and whether they tell its type."""
+        """[C,2] of the first answer to every cell: the share of neighbours that stay; whether they tell its type."""
         first: dict[int, int] = {}
         for row, cell in enumerate(problems.groups.tolist()):
             first.setdefault(cell, row)
