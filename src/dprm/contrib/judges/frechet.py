@@ -18,6 +18,8 @@ from torch import Tensor
 from dprm.evaluate.bootstrap import Interval, student
 
 _PARTS = 20
+# Molecules that a distance needs, so that every part has a few.
+LEAST = 2 * _PARTS
 
 
 class Reference:
@@ -36,8 +38,8 @@ class Reference:
 
     def interval(self, activations: Tensor, seed: int = 0) -> tuple[Interval, float]:
         """FCD of molecules [n,D], a row a molecule, with its 95 % interval; and the standard error."""
-        if len(activations) < 2 * _PARTS:
-            raise ValueError(f"{len(activations)} molecules: a distance of sets needs at least {2 * _PARTS}")
+        if len(activations) < LEAST:
+            raise ValueError(f"{len(activations)} molecules: a distance of sets needs at least {LEAST}")
         rows = activations.double()
         part = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed)) % _PARTS
         left = torch.tensor([self.distance(*_moments(rows[part != out])) for out in range(_PARTS)])

@@ -27,7 +27,7 @@ from torch import Tensor
 
 from dprm.contrib.judges import inside
 from dprm.contrib.judges.environment import python_with
-from dprm.contrib.judges.frechet import Reference
+from dprm.contrib.judges.frechet import LEAST, Reference
 from dprm.evaluate.bootstrap import independent_interval, mean_interval
 from dprm.evaluate.card import Estimate
 from dprm.host.progress import Progress
@@ -76,6 +76,8 @@ def judge(files: dict[str, Path], count: int = 5000, seed: int = 0) -> dict[str,
     sets, left_out = {}, {}
     for name, path in files.items():
         sets[name], left_out[name] = molecules_of(path)
+        if sets[name].total() < LEAST:
+            raise ValueError(f"{path} has {sets[name].total()} molecules: a distance of sets needs at least {LEAST}")
     real = held_out(count + min(made.total() for made in sets.values()), seed)
     sets[REAL] = Counter(real[count:])
     different = list(dict.fromkeys([*real, *(smiles for made in sets.values() for smiles in made)]))
