@@ -105,7 +105,7 @@ def test_sets_are_judged_in_a_process_of_its_own_and_compared_with_the_first(tmp
 
 def test_a_set_that_is_too_small_is_named_before_anything_is_judged(tmp_path):
     (tmp_path / "few.smi").write_text("CCO\nCCN\n")
-    with pytest.raises(ValueError, match="few.smi has 2 molecules: a distance of sets needs at least 40"):
+    with pytest.raises(ValueError, match=r"few\.smi has 2 molecules: a distance of sets needs at least 40"):
         molecules.judge({"few": tmp_path / "few.smi"})
 
 
