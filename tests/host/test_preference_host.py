@@ -7,6 +7,7 @@ import dprm
 from dprm.evaluate.arms import arms_of
 from dprm.evaluate.compare import compare
 from dprm.fit import Run, estimator, fit
+from dprm.fit.branching import Branching
 from dprm.host.host import SPLITS
 from dprm.host.rollout import Decode
 from tests.host.life import lived
@@ -89,6 +90,25 @@ def test_fits_of_two_preferences_share_what_was_decoded(tmp_path, monkeypatch):
         assert rewards.tolist() == pytest.approx([reward] * 20)
         assert run.cost.calls == 20 * LENGTH  # Either has to count them.
     assert len(decodings) == 1
+
+
+def test_rewards_of_different_ranges_share_branches_and_decodings(tmp_path, monkeypatch):
+    """Neither depends on what answers are worth; only what is made of them does."""
+    collect, branched = Branching.collect, []
+    monkeypatch.setattr(Branching, "collect", lambda self, *given: branched.append(given) or collect(self, *given))
+    result, decodings = Decode.result, []
+    monkeypatch.setattr(Decode, "result", lambda self, *given: decodings.append(given) or result(self, *given))
+    means, asked = [], []
+    for preference in ("tchebycheff:ones=0.8,zeros=0.2", "tchebycheff:ones=0.3,zeros=0.7"):
+        mine = host(preference)
+        fit(estimator("branched"), mine, calls=3000, folder=tmp_path / "fit")
+        card = compare(mine, mine.problems("select", 8), arms_of(mine, ["random"]), resamples=20, folder=tmp_path).card
+        means.append(card.arms["random"].mean)
+        asked.append((len(branched), len(decodings)))
+    assert asked[0][0] > 0
+    assert asked[0][1] > 0
+    assert asked[1] == asked[0]
+    assert means[0] != means[1]
 
 
 def test_what_is_learned_depends_on_the_preference():

@@ -13,15 +13,16 @@ from typer.testing import CliRunner
 
 import dprm
 from dprm.cli import app
+from dprm.evaluate.card import Estimate
 from dprm.evaluate.verdict import judge
 from dprm.fit import MonteCarlo, OnPolicy, fit
 from dprm.fit.tracking import Tracking
-from dprm.host.metrics import HELD_OUT, Metric, Preference
+from dprm.host.metrics import HELD_OUT, SET, Metric, Preference
 from dprm.order.features import names
 from dprm.order.files import read_tensors, write_tensors
 from dprm.order.head import Head
 from dprm.report.page import LARGEST, page
-from dprm.report.pareto import front
+from dprm.report.pareto import front, pareto
 from dprm.report.readme import cards_in, studies_in
 from dprm.report.runs import Learned, Run, read_run, read_runs
 from dprm.report.visible import all_visible, visible
@@ -96,6 +97,19 @@ def test_sections_appear_only_where_there_is_something_to_show(card):
     ]
     benefits = [Metric("reward"), Metric("solved")]
     assert headings(dataclasses.replace(bare, metrics=benefits)) == ["Comparison", "Preferences"]
+
+
+def test_what_is_of_all_answers_together_stands_against_the_reward(card):
+    """An order that pays for its reward with variety must be seen to."""
+    metrics = [Metric("reward"), Metric("solved"), Metric("uniqueness", role=SET)]
+    arms = {name: dataclasses.replace(arm, metrics={**arm.metrics}) for name, arm in card.arms.items()}
+    for number, arm in enumerate(arms.values()):
+        arm.metrics["uniqueness"] = Estimate(0.5 + 0.125 * number)
+    section = pareto(dataclasses.replace(card, metrics=metrics, arms=arms), dict.fromkeys(arms, "#000"))
+    assert [figure.caption for figure in section.figures] == ["solved against reward.", "uniqueness against reward."]
+    assert section.tables[0].columns == ["order", "reward", "solved", "uniqueness"]
+    assert [row[3] for row in section.tables[0].rows][:2] == ["0.500", "0.625"]
+    assert "uniqueness of all answers together" in section.lead
 
 
 def test_a_head_is_shown_by_its_weights(tmp_path):

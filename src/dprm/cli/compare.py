@@ -89,6 +89,9 @@ def compare(
         str | None, typer.Option(help="Of the search, (tokens [n,L], facts) → scores; default the model's likelihood.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the result card here, its outcomes beside it.")] = None,
+    answers: Annotated[
+        Path | None, typer.Option(help="A folder for what every order made, a file each, of hosts that write files.")
+    ] = None,
     work: Annotated[Path, typer.Option(help="Keeps finished batches: an interrupted run goes on.")] = Path("runs"),
     prompts: Prompts = None,
     reward: Reward = None,
@@ -172,6 +175,8 @@ def compare(
         )
         load = partial(searching, plain, search, verifier)
         chosen = load()
+        if answers is not None and not chosen.endings:
+            raise ValueError(f"--answers is {answers}: host {chosen.name} makes nothing that is written as a file")
         on = chosen_engine(engine, workers, address, device, load)
         files = named(policy or [], chosen.name)
         policies, shuffled = _loaded(files)
@@ -216,6 +221,9 @@ def compare(
             )
         if out is not None:
             comparison.save(out)
+        if answers is not None:
+            written = comparison.write_answers(chosen, posed, answers)
+            say(f"{len(written)} files of answers: {answers}", err=True)
     if as_json:
         say_json(comparison.card.to_json())
     else:

@@ -31,6 +31,7 @@ def data(
         name = name or next(iter(sets.sources))
         if name not in sets.sources:
             raise ValueError(f"--set is {name!r}: expected one of {', '.join(sets.sources)}")
+        sets.check_needs(host)
         if own is None:
             source = sets.sources[name]
             with bars() as on_progress:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import html
+import importlib.util
 import json
 import os
 import re
@@ -165,12 +166,23 @@ class DataSets:
         sources: by name; the first is what is meant without one.
         prepare: (file of a source or of a person, folder) → the prepared file, and a summary a line: how many rows
             there are, and how many were left out, and why.
+        needs: modules that `prepare` imports.
     """
 
     sources: Mapping[str, Source]
     prepare: Callable[[Path, Path], tuple[Path, list[str]]]
+    needs: tuple[str, ...] = ()
+
+    def check_needs(self, host: str) -> None:
+        """Raise ValueError, before anything is downloaded or read, where preparing needs what is not installed."""
+        missing = [name for name in self.needs if importlib.util.find_spec(name) is None]
+        if missing:
+            raise ValueError(f"the data of {host} need {', '.join(missing)}: pip install 'dprm[{host}]'")
 
     def prepared(self, host: str, name: str, file: str) -> Path:
         """The prepared file of a set, as `dprm data HOST` makes it; obtained and prepared where it is not there."""
         path = cache() / host / name / file
-        return path if path.is_file() else self.prepare(self.sources[name].obtain(), path.parent)[0]
+        if path.is_file():
+            return path
+        self.check_needs(host)
+        return self.prepare(self.sources[name].obtain(), path.parent)[0]

@@ -26,7 +26,7 @@ from dprm.evaluate.parts import by_part
 from dprm.evaluate.replays import partings, replays
 from dprm.evaluate.verdict import CHOOSING
 from dprm.fit.seen import FITTED, SELECTED, first_seen
-from dprm.host.decoded import decoded
+from dprm.host.decoded import decoded, plain_name
 from dprm.host.engine import Engine
 from dprm.host.host import Host, Problems
 from dprm.host.identity import model_word
@@ -51,6 +51,16 @@ class Comparison:
     def save(self, path: Path) -> None:
         """The card, and beside it the outcomes that its intervals come from."""
         self.card.save(path, self.outcomes)
+
+    def write_answers(self, host: Host, problems: Problems, folder: Path) -> list[Path]:
+        """What every arm made under all decode seeds, a file an arm, as `Host.write` writes it; tables where it can."""
+        ending = ".csv" if ".csv" in host.endings else next(iter(host.endings), "")
+        paths = []
+        for name, seeds in self.rollouts.items():
+            rows = torch.arange(len(problems)).repeat(len(seeds))
+            paths.append(folder / f"{plain_name(name)}{ending}")
+            host.write(paths[-1], problems[rows], Rollout.joined(seeds))
+        return paths
 
 
 def compare(

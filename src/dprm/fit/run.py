@@ -106,21 +106,21 @@ class Run:
 
     def rewards(self, order: Order, problems: Problems) -> Tensor:
         """[N] float64, the terminal rewards of all problems under an order."""
-        identity = word(order.policy().digest, problems.key)
+        identity = word(_acting(order), problems.key)
         scores = self._kept("trial", identity, problems, self.rows, _Trial(order, self.seed))["scores"]
         return self.host.reward(scores)
 
     def branches(self, order: Order, problems: Problems, branching: Branching, turn: int = 0) -> Branches:
         """Branches from the decodings of all problems under an order, with the random numbers of a turn."""
         together = max(1, self.rows // (branching.states * branching.alternatives))
-        identity = word(order.policy().digest, problems.key, branching, turn)
+        identity = word(_acting(order), problems.key, branching, turn)
         work = _Branch(order, branching, mix(self.seed, turn), self.rows)
         return Branches.from_tensors(self._kept("branches", identity, problems, together, work))
 
     def trajectories(self, order: Order, problems: Problems, turn: int, temperature: float | None = None) -> Columns:
         """Decodings under an order that explores: row [n] and cell [n] of every decision, scores [N,J]."""
         way = Decode(order, temperature)
-        identity = word(way.spec(), problems.key, turn)
+        identity = word(_acting(order), order.explore, temperature, problems.key, turn)
         return self._kept("trajectories", identity, problems, self.rows, _Explore(way, mix(self.seed, turn)))
 
     def kept(self, kind: str, question: object, problems: Problems, rows: int, work: Work[Piece]) -> Columns:
@@ -210,6 +210,11 @@ class _Explore:
         row, cell = result.trace.events()
         scores = host.scores(problems, result.tokens.cpu())
         return {"row": row.cpu(), "cell": cell.cpu(), "scores": scores}, _decoding_cost(problems, result)
+
+
+def _acting(order: Order) -> str:
+    """Names what of an order acts; the range of the rewards that it learns from does not."""
+    return replace(order.policy(), reward_range=(0.0, 1.0)).digest
 
 
 def _decoding_cost(problems: Problems, result: Result) -> Cost:

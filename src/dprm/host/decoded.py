@@ -17,7 +17,7 @@ from dprm.decode.loop import Model
 from dprm.host.engine import Engine
 from dprm.host.host import Host, Problems
 from dprm.host.identity import host_word, word
-from dprm.host.rollout import Rollout, Way
+from dprm.host.rollout import Decode, Rollout, Way
 from dprm.order.files import claim, read_tensors, write_tensors
 
 _KIND = "dprm.rollout"
@@ -48,12 +48,13 @@ def decoded(
     problems.check()
     if folder is not None:
         claim(folder)
-    owner = None if folder is None else word(host_word(host), host.preference, problems.key)
+    owner = None if folder is None else word(host_word(host), problems.key)
     underway = {}
     for name, way in ways.items():
-        identity = word(owner, way.spec(), seed)
-        plain = re.sub(r"[^\w ,.=@-]", "_", name)
-        file = None if folder is None else folder / f"{plain}-{identity}.rollout"
+        # An order does not look at the reward while it decodes; the best of several paths, say, does.
+        wanted = None if isinstance(way, Decode) else host.preference
+        identity = word(owner, wanted, way.spec(), seed)
+        file = None if folder is None else folder / f"{plain_name(name)}-{identity}.rollout"
         underway[name] = _Underway(name, identity, file, len(problems))
     left = [(each, start) for each in underway.values() for start in range(each.done, len(problems), rows)]
     works = {name: _Answer(way, seed) for name, way in ways.items()}
@@ -69,6 +70,11 @@ def decoded(
         if on_batch is not None:
             on_batch(each.name, each.done)
     return {name: Rollout.joined(each.parts) for name, each in underway.items()}
+
+
+def plain_name(name: str) -> str:
+    """The name of a way, as a file can be called."""
+    return re.sub(r"[^\w ,.=@-]", "_", name)
 
 
 def _here(host: Host, pieces: Iterable[tuple[_Answer, Problems]]) -> Iterator[Rollout]:

@@ -1,4 +1,5 @@
-"""Pareto plots: what each order earns in two benefits at once, and the front of the best."""
+"""Pareto plots: what each order earns in two benefits, or in its reward and in a metric of all answers together, and
+the front of the best."""
 
 from __future__ import annotations
 
@@ -8,12 +9,13 @@ from typing import Any
 import altair
 
 from dprm.evaluate.card import Card
-from dprm.host.metrics import BENEFIT
+from dprm.host.metrics import BENEFIT, SET
 from dprm.report.charts import PLOT, SOFT, colour, data, figure
 from dprm.report.parts import Figure, Section, Table
 
 # Pairs of benefits that are drawn.
 MOST = 6
+REWARD = "reward"
 
 
 def pareto(card: Card, colours: dict[str, str]) -> Section | None:
@@ -21,19 +23,22 @@ def pareto(card: Card, colours: dict[str, str]) -> Section | None:
     names = [metric.name for metric in card.metrics if metric.role == BENEFIT]
     if len(names) < 2:
         return None
+    sets = [metric.name for metric in card.metrics if metric.role == SET]
+    pairs = [*list(combinations(names, 2))[:MOST], *((REWARD, name) for name in sets)]
+    names += [*([REWARD] if sets and REWARD not in names else []), *sets]
     earned = {
-        order: {name: arm.metrics[name].mean for name in names if name in arm.metrics}
+        order: {REWARD: arm.mean} | {name: arm.metrics[name].mean for name in names if name in arm.metrics}
         for order, arm in card.arms.items()
     }
-    pairs = list(combinations(names, 2))[:MOST]
     rows = [
         [order, *(f"{means[name]:.3f}" if name in means else "–" for name in names)] for order, means in earned.items()
     ]
     reward = str(card.preference) or names[0]
+    outside = f"; {', '.join(sets)} of all answers together, which nothing is rewarded for" if sets else ""
     return Section(
         "Preferences",
-        f"Mean of each benefit, the larger the better; the reward is {reward}. The line joins the orders that no other "
-        "order beats in both.",
+        f"Mean of each benefit, the larger the better{outside}; the reward is {reward}. The line joins the orders that "
+        "no other order beats in both.",
         [_plot(earned, pair, colours) for pair in pairs],
         [Table("Benefits", ["order", *names], rows, colours)],
     )

@@ -18,6 +18,7 @@ from dprm.report.fits import fitted_arms, price_of
 from dprm.report.front import Line, budget, compares_fits, lines_of, one_a_host, picture
 from dprm.report.names import with_learned_names
 from dprm.report.numbers import NOTHING, number, with_interval
+from dprm.report.responses import response_tables
 from dprm.theory.proofs import proof_table
 
 # Files with tables, and the way from there to the folder of cards. A table stands between <!-- NAME --> and
@@ -276,6 +277,11 @@ def main(root: Path, check: bool) -> int:
             "evidence": evidence_table(cards, folder),
             "peers": peer_table(root / "results", folder),
             **{f"metrics {host}": metric_tables(own, host, folder) for host, own in of_host.items()},
+            **{
+                f"responses {host}": response_tables(root / "results", host, folder)
+                for host in of_host
+                if f"<!-- responses {host} -->" in text
+            },
             **{f"parts {host}": part_tables(own, folder) for host, own in of_host.items()},
         }.items():
             wanted = _put(wanted, name, content)

@@ -5,9 +5,11 @@ import torch
 
 from dprm.evaluate.arms import arms_of
 from dprm.evaluate.compare import compare
+from dprm.host.identity import host_word
 from dprm.host.rollout import Decode
-from dprm.hosts.dcm.host import STEPS, TASK, judged, kept_neighbours
+from dprm.hosts.dcm.host import STEPS, TASK, judged
 from dprm.hosts.dcm.model import CellConfig, CellModel
+from dprm.hosts.dcm.structure import centres, kept_neighbours, kept_types, types_of
 from dprm.order import Order
 from dprm.train.denoiser import Denoiser, load_weights, save_weights
 from tests.hosts.dcm.cells import GENES, counts, host
@@ -147,9 +149,32 @@ def test_orders_change_what_is_imputed():
 
 def test_neighbours_are_kept_by_the_truth_and_lost_by_noise():
     cells = torch.from_numpy(counts(60))
-    assert kept_neighbours(cells, cells) == 1.0
+    assert kept_neighbours(cells, cells).tolist() == [1.0] * 60
     noise = torch.randint(0, 9, cells.shape, generator=torch.Generator().manual_seed(0)).float()
-    assert kept_neighbours(noise, cells) < 0.4
+    assert kept_neighbours(noise, cells).mean() < 0.4
     halves = cells.clone()
     halves[:, ::2] = 0  # What is left of the two kinds still tells them apart.
-    assert kept_neighbours(noise, cells) < kept_neighbours(halves, cells) < 1.0
+    assert kept_neighbours(noise, cells).mean() < kept_neighbours(halves, cells).mean() < 1.0
+
+
+def test_types_are_found_in_training_cells_and_told_by_neighbours():
+    train, cells = torch.from_numpy(counts(100)), torch.from_numpy(counts(60, seed=1))
+    kind = types_of(cells, centres(train, types=2))
+    assert kind[::2].unique().numel() == kind[1::2].unique().numel() == 1  # The cells are of two kinds.
+    assert kind[0] != kind[1]
+    assert kept_types(cells, kind).tolist() == [1.0] * 60
+    noise = torch.randint(0, 9, cells.shape, generator=torch.Generator().manual_seed(0)).float()
+    assert 0.2 < kept_types(noise, kind).mean() < 0.8
+
+
+def test_structure_has_an_interval_with_one_decode_seed_and_none_of_it_is_rewarded():
+    cells = host()
+    problems = cells.problems("fit", 12)
+    cells.ways = {}
+    card = compare(cells, problems, arms_of(cells, ["random"]), resamples=50).card
+    for name in ("neighbours", "types"):
+        assert card.arms["random"].metrics[name].delta_low is not None
+        assert name not in {metric.name for metric in cells.judged}
+    before = host_word(cells)
+    cells.judge_set(problems, torch.stack(list(problems.facts)).long())
+    assert host_word(cells) == before

@@ -1,13 +1,16 @@
 """A person's molecules: what is usable is prepared, and what is not is counted, with an example."""
 
 import gzip
+import sys
 
 import pytest
+from typer.testing import CliRunner
 
 pytest.importorskip("rdkit")
 pytest.importorskip("safe")
 
-from dprm.hosts.genmol import canvas
+from dprm.cli import app
+from dprm.hosts.genmol import brackets, canvas
 from dprm.hosts.genmol.data import KIND, prepare
 from dprm.order.files import read_tensors
 
@@ -41,6 +44,22 @@ def test_a_table_with_a_column_smiles_will_do(tmp_path, name):
     text = "name,SMILES,split\n" + "".join(f"m{n},{smiles},train\n" for n, smiles in enumerate(GOOD))
     path.write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
     assert prepare(path, tmp_path)[1] == ["2 molecules of 2 lines"]
+
+
+def test_without_safe_mol_nothing_is_read_and_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("DPRM_CACHE", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "safe", None)
+    brackets._converter.cache_clear()
+    path = tmp_path / "mine.smi"
+    path.write_text("\n".join(GOOD) + "\n")
+    for words in (["--from", str(path)], []):
+        said = CliRunner().invoke(app, ["data", "genmol", *words])
+        assert said.exit_code == 2
+        assert "the data of genmol need safe: pip install 'dprm[genmol]'" in " ".join(said.output.split())
+    assert not (tmp_path / "genmol").exists()
+    assert not (tmp_path / "molsets").exists()
+    with pytest.raises(ValueError, match="SAFE needs safe: pip install 'dprm\\[genmol\\]'"):
+        prepare(path, tmp_path / "out")
 
 
 def test_a_file_without_molecules_is_an_error(tmp_path):

@@ -1,5 +1,7 @@
 """`dprm generate`: molecules for a preference, as a file."""
 
+from collections import Counter
+
 import pytest
 
 Chem = pytest.importorskip("rdkit.Chem")
@@ -8,6 +10,7 @@ from typer.testing import CliRunner  # noqa: E402
 
 import dprm  # noqa: E402
 from dprm.cli import app  # noqa: E402
+from dprm.contrib.judges.sets import molecules_of  # noqa: E402
 from dprm.fit.purpose import purpose  # noqa: E402
 from dprm.hosts import data_of  # noqa: E402
 from dprm.hosts.genmol.host import TASK  # noqa: E402
@@ -34,6 +37,22 @@ def test_every_text_is_a_molecule_or_left_out(tmp_path, weights):
     assert all(Chem.MolFromSmiles(each) is not None for each in smiles)
     left_out = sum(int(line.split()[2].rstrip(",")) for line in said.output.splitlines() if line.startswith("left out"))
     assert len(smiles) + left_out == 12
+
+
+def test_what_every_order_made_can_be_kept_for_other_judges(tmp_path, weights, monkeypatch):
+    words = ["--weights", weights, "--limit", 6, "--seeds", 2, "--orders", "random", "--work", tmp_path]
+    out = ["--out", tmp_path / "card.json", "--answers", tmp_path / "arms"]
+    said = CliRunner().invoke(app, ["compare", "genmol", *map(str, [*words, *out])])
+    assert said.exit_code == 0, said.output
+    card = dprm.evaluate.card.Card.load(tmp_path / "card.json")
+    assert {path.stem for path in (tmp_path / "arms").glob("*.csv")} == set(card.arms)
+    for name, arm in card.arms.items():
+        made = molecules_of(tmp_path / "arms" / f"{name}.csv")[0] if arm.metrics["validity"].mean else Counter()
+        assert made.total() == round(12 * arm.metrics["validity"].mean)
+    monkeypatch.delenv("DPRM_WEIGHTS")
+    refused = CliRunner().invoke(app, ["compare", "dmpo", "--answers", str(tmp_path / "none")])
+    assert refused.exit_code == 2
+    assert "host dmpo makes nothing that is written as a file" in refused.output
 
 
 def test_a_policy_that_comes_with_the_host_is_taken_for_its_preference(tmp_path, weights):

@@ -7,6 +7,7 @@ Chem = pytest.importorskip("rdkit.Chem")
 
 from dprm.evaluate.arms import arms_of  # noqa: E402
 from dprm.evaluate.compare import compare  # noqa: E402
+from dprm.host.identity import host_word  # noqa: E402
 from dprm.host.rollout import Decode  # noqa: E402
 from dprm.hosts.genmol import canvas  # noqa: E402
 from dprm.hosts.genmol.host import PREFERENCES, TASK, GenMol  # noqa: E402
@@ -106,6 +107,14 @@ def test_a_molecule_does_not_depend_on_its_batch(host):
     assert not (whole == canvas.MASK).any()
 
 
+def test_what_was_judged_does_not_change_what_the_host_is(host):
+    """Else a comparison that goes on would not find its own finished batches."""
+    before = host_word(host)
+    problems = host.problems("select", 3)
+    assert host.judge(problems, canvas.padded([canvas.write("CCO")] * 3).long()).any()
+    assert host_word(host) == before
+
+
 def test_files_open_again_with_their_properties(host, tmp_path):
     texts = ["CC(=O)O<1>.c1<1>ccccc1C(=O)O", "CCO<1>", "CCO", "(((("]
     problems = host.problems("select", 4)
@@ -121,7 +130,9 @@ def test_files_open_again_with_their_properties(host, tmp_path):
     host.write(tmp_path / "mols.smi", problems, rollout)
     assert (tmp_path / "mols.smi").read_text().split()[::2] == [Chem.CanonSmiles(ASPIRIN), "CCO"]
     host.write(tmp_path / "mols.csv", problems, rollout)
-    assert (tmp_path / "mols.csv").read_text().startswith("smiles,qed,sa,reward,mended")
+    table = (tmp_path / "mols.csv").read_text().splitlines()
+    assert table[0] == "smiles,qed,sa,reward,mended,times"
+    assert [line.rpartition(",")[2] for line in table[1:]] == ["1", "2"]
     host.write(tmp_path / "mols.svg", problems, rollout)
     drawn = (tmp_path / "mols.svg").read_text()
     assert "<svg" in drawn

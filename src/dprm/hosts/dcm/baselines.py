@@ -30,7 +30,7 @@ from dprm.order.noise import mix_rows
 
 _NEAREST = 30
 # Its dependencies ask for an older pandas than anndata does, and work with a newer one.
-PEER = "pip install --no-deps magic-impute graphtools PyGSP scprep tasklogger Deprecated wrapt future"
+PEER = "pip install --no-deps magic-impute graphtools PyGSP scprep tasklogger Deprecated wrapt future decorator"
 Prepared = Callable[[], tuple[Tensor, Tensor, Bins]]
 
 

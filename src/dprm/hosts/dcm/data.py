@@ -72,7 +72,7 @@ DENTATE = Source(
     licence="BSD-3-Clause",
     about="100 cells of the mouse dentate gyrus set of the paper, raw counts of 13,913 genes",
 )
-DATA = DataSets({"marrow": MARROW, "dentate": DENTATE}, prepare)
+DATA = DataSets({"marrow": MARROW, "dentate": DENTATE}, prepare, needs=("anndata",))
 
 
 def prepared(name: str = "marrow") -> tuple[Tensor, Tensor, Bins]:

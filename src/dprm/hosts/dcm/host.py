@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,10 +20,11 @@ from dprm.host.controller import Controller
 from dprm.host.host import Host, Problems
 from dprm.host.metrics import HELD_OUT, SET, Metric, Preference
 from dprm.host.rollout import Way
-from dprm.hosts.dcm.baselines import Filled
+from dprm.hosts.dcm.baselines import Filled, Prepared
 from dprm.hosts.dcm.bins import Bins
 from dprm.hosts.dcm.data import Cells, prepared, prepared_for
 from dprm.hosts.dcm.model import CellConfig, CellModel
+from dprm.hosts.dcm.structure import centres, kept_neighbours, kept_types, types_of
 from dprm.order import Reading
 from dprm.order.noise import mix, mix_rows
 from dprm.train.denoiser import Denoiser
@@ -64,6 +65,7 @@ class SingleCells(Host):
         Metric("zero"),
         Metric("exact", role=HELD_OUT),
         Metric("neighbours", role=SET),
+        Metric("types", role=SET),
     )
     preferences: ClassVar[Mapping[str, Preference]] = {
         name: Preference(dict(zip(BENEFITS, weights, strict=True)), "tchebycheff")
@@ -79,7 +81,7 @@ class SingleCells(Host):
         mask_id: int,
         device: torch.device | str = "cpu",
         weights: str = "",
-        cells: Callable[[], tuple[Tensor, Tensor, Bins]] | None = None,
+        cells: Prepared | None = None,
     ):
         self._model, self.bins, self.device, self.weights = model, bins, torch.device(device), weights
         self._cells = partial(prepared_for, bins) if cells is None else cells
@@ -130,13 +132,21 @@ class SingleCells(Host):
         return judged(tokens.cpu(), target, hidden, self.bins.top)
 
     def judge_set(self, problems: Problems, tokens: Tensor) -> dict[str, float]:
-        """Whether cells keep their neighbours, of the first answer to every cell."""
+        means = self.set_terms(problems, tokens).mean(0, keepdim=True)
+        return {name: float(value) for name, value in self.set_of(means).items()}
+
+    def set_terms(self, problems: Problems, tokens: Tensor) -> Tensor:
+        """[C,2] of the first answer to every cell: the share of neighbours that stay; whether they tell its type."""
         first: dict[int, int] = {}
         for row, cell in enumerate(problems.groups.tolist()):
             first.setdefault(cell, row)
         rows = list(first.values())
-        target = torch.stack([problems.facts[row] for row in rows])
-        return {"neighbours": kept_neighbours(tokens.cpu()[rows], target)}
+        answer, target = tokens.cpu()[rows], torch.stack([problems.facts[row] for row in rows])
+        kind = types_of(target, _centres(self._cells))
+        return torch.stack([kept_neighbours(answer, target), kept_types(answer, kind)], 1)
+
+    def set_of(self, means: Tensor) -> dict[str, Tensor]:
+        return {"neighbours": means[:, 0], "types": means[:, 1]}
 
     def _fillings(self) -> Mapping[str, Way]:
         """Ways to fill hidden genes without this model; MAGIC where it is installed."""
@@ -171,19 +181,11 @@ def judged(tokens: Tensor, target: Tensor, hidden: Tensor, top: int) -> Tensor:
     return torch.stack([*columns, mean(same.double(), hidden)], 1).float()
 
 
-def kept_neighbours(tokens: Tensor, target: Tensor, count: int = 15) -> float:
-    """Mean share of the `count` nearest other cells, by their bins [N,G], that are nearest among the answers too.
-
-    No order is rewarded for it: it asks whether the structure that people look at is still there.
-    """
-    if len(target) < 3:
-        return 1.0
-    near = []
-    for cells in (tokens, target):
-        distance = torch.cdist(cells.float(), cells.float()).fill_diagonal_(torch.inf)
-        kept = distance.topk(min(count, len(cells) - 1), largest=False).indices
-        near.append(torch.zeros_like(distance, dtype=torch.bool).scatter_(1, kept, True))
-    return float((near[0] & near[1]).sum() / near[1].sum())
+@cache
+def _centres(cells: Prepared) -> Tensor:
+    """[K,G] the centres of the types of the training cells."""
+    bins, key, _ = cells()
+    return centres(bins[in_split(key, "train")])
 
 
 @dataclass(frozen=True)

@@ -77,10 +77,11 @@ def encode(smiles: str) -> str:
 
     Raises:
         MoleculeError: no molecule, or one whose bonds safe-mol cannot cut.
+        ValueError: safe-mol is not installed.
     """
-    mol = molecule_of(smiles)
+    mol, converter = molecule_of(smiles), _converter()
     try:
-        text = _converter().encoder(Chem.MolToSmiles(mol), canonical=True, allow_empty=True)
+        text = converter.encoder(Chem.MolToSmiles(mol), canonical=True, allow_empty=True)
     except Exception as error:  # safe-mol has several kinds, of several packages.
         raise MoleculeError(UNCUT, f"{smiles[:60]!r} cannot be cut: {str(error)[:80]}") from error
     return bracketed(text)
@@ -88,8 +89,10 @@ def encode(smiles: str) -> str:
 
 @cache
 def _converter() -> Any:
-    from safe import SAFEConverter
-
+    try:
+        from safe import SAFEConverter
+    except ImportError as error:
+        raise ValueError(f"writing molecules as SAFE needs {error.name}: pip install 'dprm[genmol]'") from None
     return SAFEConverter(slicer="brics")
 
 

@@ -136,7 +136,7 @@ MOSES = Source(
     licence="MIT",
     about="the MOSES training set, 1,584,663 drug-like molecules of ZINC",
 )
-DATA = DataSets({"moses": MOSES}, prepare)
+DATA = DataSets({"moses": MOSES}, prepare, needs=("rdkit", "safe"))
 
 
 def prepared(name: str = "moses") -> tuple[Tensor, Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -28,7 +29,7 @@ from dprm.train.transformer import Config
 # The paper's preferences Q, B and S, and the two points between them: (weight of QED, weight of SA).
 PREFERENCES = {"Q": (0.95, 0.05), "QB": (0.80, 0.20), "B": (0.55, 0.45), "BS": (0.20, 0.80), "S": (0.05, 0.95)}
 TEMPERATURE, RANDOMNESS = 1.0, 0.3
-_KEPT, _SHOWN = 200_000, 6
+_SHOWN = 6
 
 
 class GenMol(Host):
@@ -61,7 +62,6 @@ class GenMol(Host):
     def __init__(self, model: Model, device: torch.device | str = "cpu", weights: str = ""):
         self._model, self.device, self.weights = model, torch.device(device), weights
         self._class = torch.tensor(canvas.CLASS_OF, dtype=torch.int32, device=device)
-        self._molecules: dict[str, Molecule | None] = {}
         self.decoding = Decoding(
             mask_id=canvas.MASK,
             forbid=(canvas.BLANK,),
@@ -92,14 +92,8 @@ class GenMol(Host):
         return of_set([m.smiles for m in self.molecules(tokens) if m is not None], len(tokens))
 
     def molecules(self, tokens: Tensor) -> Sequence[Molecule | None]:
-        """The molecule of every canvas [N,L], None where there is none; remembered, as properties take a while."""
-        texts = [canvas.read(row) for row in tokens.tolist()]
-        for text in texts:
-            if text not in self._molecules:
-                if len(self._molecules) >= _KEPT:
-                    self._molecules.clear()
-                self._molecules[text] = molecule(text)
-        return [self._molecules[text] for text in texts]
+        """The molecule of every canvas [N,L], None where there is none."""
+        return [molecule(canvas.read(row)) for row in tokens.tolist()]
 
     def examples(self, problems: Problems, tokens: Tensor) -> list[str]:
         """The SMILES of the first molecules."""
@@ -110,15 +104,18 @@ class GenMol(Host):
         """Different molecules, the highest reward first, as .sdf, .smi, .csv or a picture, .svg."""
         rewards = self.reward(rollout.scores).tolist()
         answers = list(zip(self.molecules(rollout.tokens), rewards, strict=True))
+        there = [made for made, _ in answers if made is not None]
+        times = Counter(made.smiles for made in there)
         best: dict[str, tuple[Molecule, float]] = {}
         for made, reward in answers:
             if made is not None:
                 best.setdefault(made.smiles, (made, reward))
         ranked = sorted(best.values(), key=lambda entry: -entry[1])
-        files.write(
-            path, [(made, {"reward": f"{reward:.4f}", "mended": str(not made.whole)}) for made, reward in ranked]
-        )
-        there = [made for made, _ in answers if made is not None]
+        rows = [
+            (made, {"reward": f"{reward:.4f}", "mended": str(not made.whole), "times": str(times[made.smiles])})
+            for made, reward in ranked
+        ]
+        files.write(path, rows)
         said = {
             "no molecule": len(answers) - len(there),
             "the same molecule again": len(there) - len(ranked),

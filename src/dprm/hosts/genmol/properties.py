@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from rdkit.Chem import QED, rdFingerprintGenerator
 from dprm.hosts.genmol.brackets import MoleculeError, decode, mended
 
 _BITS, _RADIUS = 2048, 2
+_REMEMBERED = 200_000
 
 
 class Molecule(NamedTuple):
@@ -68,8 +69,12 @@ def benefits(mol: Any) -> tuple[float, float]:
     return min(max(qed(mol), 0.0), 1.0), min(max((10.0 - _sascorer().calculateScore(mol)) / 9.0, 0.0), 1.0)
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def molecule(text: str) -> Molecule | None:
-    """The molecule of a bracket-SAFE text, mended as GenMol's sampler does; None where nothing is left."""
+    """The molecule of a bracket-SAFE text, mended as GenMol's sampler does; None where nothing is left.
+
+    It is remembered, as properties take a while.
+    """
     try:
         mol, whole = decode(text), True
     except MoleculeError:
