@@ -1,9 +1,13 @@
 """A person's cells: raw counts are read, anything else is named."""
 
+import sys
+
 import numpy
 import pytest
 import torch
+from typer.testing import CliRunner
 
+from dprm.cli import app
 from dprm.hosts.dcm.bins import MOST_CUTS, Bins
 from tests.hosts.dcm.cells import GENES, counts, names
 
@@ -78,6 +82,18 @@ def test_a_file_of_another_kind_is_an_error(tmp_path):
         read_counts(tmp_path / "no.h5ad")
     with pytest.raises(ValueError, match="there is no file"):
         read_counts(tmp_path / "missing.h5ad")
+
+
+def test_without_anndata_nothing_is_downloaded_and_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("DPRM_CACHE", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "anndata", None)
+    said = CliRunner().invoke(app, ["data", "dcm"])
+    assert said.exit_code == 2
+    assert "the data of dcm need anndata: pip install 'dprm[dcm]'" in " ".join(said.output.split())
+    assert not (tmp_path / "palantir").exists()
+    (tmp_path / "cells.h5ad").write_bytes(b"")
+    with pytest.raises(ValueError, match="cells need anndata: pip install"):
+        read_counts(tmp_path / "cells.h5ad")
 
 
 def test_bins_grow_with_counts_and_none_is_out_of_reach():
