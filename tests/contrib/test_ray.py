@@ -123,7 +123,26 @@ def test_a_worker_with_another_host_is_refused():
         weights = "others"
 
     engine = Ray(1, load=Other, cpus=SHARE)
-    with pytest.raises(ValueError, match="a worker makes another host toy"):
+    with pytest.raises(ValueError, match="a worker makes another host than this process"):
+        decoded(ToyHost(), ToyHost().problems("select", 4), WAYS, on=engine)
+
+
+class WithoutWeights(ToyHost):
+    def model(self):
+        raise FileNotFoundError("there are no weights on this machine")
+
+
+class Deadly(ToyHost):
+    def model(self):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("host", "reason"), [(WithoutWeights, "there are no weights on this machine"), (Deadly, "die while they make")]
+)
+def test_workers_that_cannot_make_the_host_or_die_of_it_are_said(host, reason):
+    engine = Ray(1, load=host, cpus=SHARE)
+    with pytest.raises(ValueError, match=reason):
         decoded(ToyHost(), ToyHost().problems("select", 4), WAYS, on=engine)
 
 
