@@ -20,7 +20,7 @@ def test_a_whole_installation_passes_in_time():
     assert shown.exit_code == 0, shown.output
     assert time.monotonic() - began < 20
     listed = {each["name"]: each for each in json.loads(shown.stdout)["findings"]}
-    assert listed["torch"]["seen"] == torch.__version__
+    assert torch.__version__.startswith(listed["torch"]["seen"])
     assert listed["dmpo.safetensors"]["seen"] == "checksum holds"
     assert "6 agree with the exact chain" in listed["self-test on cpu"]["seen"]
 

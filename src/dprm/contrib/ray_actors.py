@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
+import threading
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -63,7 +65,10 @@ class Actors:
         if not ray.is_initialized():
             local: dict[str, Any] = {"num_cpus": max(1, round(self.count * self.cpus)), "include_dashboard": False}
             local["object_store_memory"] = _STORE
+            polite = signal.getsignal(signal.SIGTERM)
             ray.init(self.address, log_to_driver=False, logging_level=logging.ERROR, **({} if self.address else local))
+            if threading.current_thread() is threading.main_thread():  # Ray's own ends the process without a word.
+                signal.signal(signal.SIGTERM, polite)
         whose = written_word(host) if load is None else load
         if self._whose is not None and self._whose == whose:
             return
