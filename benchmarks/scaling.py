@@ -51,6 +51,7 @@ def measure() -> dict[str, float]:
     """What can be measured here."""
     from dprm.contrib.ray import Ray
 
+    load = os.getloadavg()[0]  # Before this adds its own.
     torch.set_num_threads(1)  # As every worker: one core.
     host = dprm.hosts.load("puma").at("22-25").with_decoding(count=Fixed(12))
     problems = host.problems("select", 96)
@@ -85,7 +86,7 @@ def measure() -> dict[str, float]:
     two.close()
     return {
         "cores": cores(),
-        "load": os.getloadavg()[0],
+        "load": load,
         "bytes a rollout and position": each,
         "bytes a decision": 16.0,  # Row and cell, int64 each, as a fit on policy receives them.
         "bytes of a shard": float(Stats(Cells()).moments.nbytes),
