@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from dprm.order.files import claim
 from dprm.train import checkpoint
 from tests.faults.commands import Commands
 from tests.faults.test_kills import COMMANDS, results
@@ -138,3 +139,12 @@ def test_a_second_process_in_a_folder_is_refused_while_the_first_lives(name, com
         assert "in use" not in second.said
     finally:
         second.close()
+
+
+@pytest.mark.slow
+def test_a_download_that_another_process_is_at_is_refused(commands, home, index):
+    here = home / "here"
+    claim(here / "cache" / "thing")
+    code, said = commands.run(COMMANDS["data"], here, **request_of(index))
+    check_failed("data", code, said)
+    assert "is in use by another process" in said
