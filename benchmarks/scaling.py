@@ -35,7 +35,7 @@ CARD, PAGE = ROOT / "results" / "scale.json", ROOT / "docs" / "scale.md"
 PARAMETERS, CANVAS, REVEALED, STEPS = 8e9, 384, 256, 128
 ROLLOUTS, GPUS, ROWS = 1_000_000, 64, 64
 # Model calls of a fit that is timed.
-_FIT = 400
+_FIT = 800
 # Of an H100: dense bfloat16, as published; and the share of it that a forward pass of such a batch is assumed to reach.
 PEAK, SHARE = 989e12, 0.4
 
@@ -51,8 +51,10 @@ def measure() -> dict[str, float]:
     """What can be measured here."""
     from dprm.contrib.ray import Ray
 
+    load = os.getloadavg()[0]  # Before this adds its own.
+    torch.set_num_threads(1)  # As every worker: one core.
     host = dprm.hosts.load("puma").at("22-25").with_decoding(count=Fixed(12))
-    problems = host.problems("select", 48)
+    problems = host.problems("select", 96)
     rollout = decoded(host, problems[:8], {"": Decode()}, rows=8)[""]
     each = sum(column.nbytes for column in rollout.tensors().values()) / rollout.tokens.numel()
     shards = [_shard(number) for number in range(1000)]
@@ -63,9 +65,9 @@ def measure() -> dict[str, float]:
     pieces = [(Nothing(), problems[row : row + 1]) for row in range(len(problems))]
     answer = {"": Decode()}
     runs = {
-        "one": lambda: decoded(host, problems, answer, rows=4, on=one),
-        "two": lambda: decoded(host, problems, answer, rows=4, on=two),
-        "here": lambda: decoded(host, problems, answer, rows=4),
+        "one": lambda: decoded(host, problems, answer, rows=8, on=one),
+        "two": lambda: decoded(host, problems, answer, rows=8, on=two),
+        "here": lambda: decoded(host, problems, answer, rows=8),
     }
     for run in runs.values():
         run()
@@ -74,8 +76,8 @@ def measure() -> dict[str, float]:
     # Another seed each time: what a fit has done already is not asked again.
     seeds = itertools.count()
     fits = {
-        "one": lambda: fit(OnPolicy(), host, calls=_FIT, rows=4, seed=next(seeds), on=one),
-        "two": lambda: fit(OnPolicy(), host, calls=_FIT, rows=4, seed=next(seeds), on=two),
+        "one": lambda: fit(OnPolicy(), host, calls=_FIT, rows=8, seed=next(seeds), on=one),
+        "two": lambda: fit(OnPolicy(), host, calls=_FIT, rows=8, seed=next(seeds), on=two),
     }
     fitting = medians(fits, repeats=3, warm_up=0, clock=time.perf_counter)
     nothing = {"ray": lambda: list(one.each(host, pieces))}
@@ -84,7 +86,7 @@ def measure() -> dict[str, float]:
     two.close()
     return {
         "cores": cores(),
-        "load": os.getloadavg()[0],
+        "load": load,
         "bytes a rollout and position": each,
         "bytes a decision": 16.0,  # Row and cell, int64 each, as a fit on policy receives them.
         "bytes of a shard": float(Stats(Cells()).moments.nbytes),

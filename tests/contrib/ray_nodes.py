@@ -1,5 +1,6 @@
 """A cluster of three nodes on this machine, one of which dies in the middle: prints whether the bits are those of one
-process, and on how many nodes the work was done. Run by itself: Ray is started once a process."""
+process, and on how many nodes the work was done. Every node has a worker, so that nothing can take the place of the
+lost one: the others go on alone. Run by itself: Ray is started once a process."""
 
 import json
 import sys
@@ -42,7 +43,7 @@ def main() -> None:
             killed.append(done)
             cluster.remove_node(nodes[1], allow_graceful=False)
 
-    engine = Ray(2, cluster.address)
+    engine = Ray(3, cluster.address)
     found = decoded(host, problems, {"": Watched(folder=sys.argv[1])}, rows=2, on=engine, on_batch=watch)[""]
     alone = decoded(host, problems, {"": Decode()}, rows=40)[""]
     columns = alone.tensors()

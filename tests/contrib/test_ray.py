@@ -17,6 +17,7 @@ pytestmark = pytest.mark.slow
 import ray  # noqa: E402
 
 import dprm  # noqa: E402
+from dprm.cli.arguments import chosen_engine  # noqa: E402
 from dprm.contrib import ray_actors  # noqa: E402
 from dprm.contrib.ray import Ray  # noqa: E402
 from dprm.fit import OnPolicy, fit  # noqa: E402
@@ -123,7 +124,41 @@ def test_a_worker_with_another_host_is_refused():
         weights = "others"
 
     engine = Ray(1, load=Other, cpus=SHARE)
-    with pytest.raises(ValueError, match="a worker makes another host toy"):
+    with pytest.raises(ValueError, match="a worker makes another host than this process"):
+        decoded(ToyHost(), ToyHost().problems("select", 4), WAYS, on=engine)
+
+
+def test_a_model_is_loaded_once_an_actor(engine, tmp_path):
+    class Loading(ToyHost):
+        def model(self):
+            (tmp_path / f"{os.getpid()}-{time.monotonic_ns()}").touch()
+            return super().model()
+
+    decoded(Loading(), ToyHost().problems("select", 40), WAYS, rows=4, on=engine)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_worker_asks_for_a_gpu_where_its_model_runs_on_one(engine):
+    with pytest.raises(ValueError, match="1 workers ask for 1 GPUs: the cluster has 0"):
+        decoded(ToyHost(), ToyHost().problems("select", 4), WAYS, on=chosen_engine("ray", 1, None, "cuda"))
+
+
+class WithoutWeights(ToyHost):
+    def model(self):
+        raise FileNotFoundError("there are no weights on this machine")
+
+
+class Deadly(ToyHost):
+    def model(self):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("host", "reason"), [(WithoutWeights, "there are no weights on this machine"), (Deadly, "die while they make")]
+)
+def test_workers_that_cannot_make_the_host_or_die_of_it_are_said(host, reason):
+    engine = Ray(1, load=host, cpus=SHARE)
+    with pytest.raises(ValueError, match=reason):
         decoded(ToyHost(), ToyHost().problems("select", 4), WAYS, on=engine)
 
 

@@ -7,8 +7,9 @@ import time
 
 import pytest
 
+from dprm.order.files import claim
 from dprm.train import checkpoint
-from tests.faults.commands import TOY, Commands
+from tests.faults.commands import Commands
 from tests.faults.test_kills import COMMANDS, results
 
 # Bytes that a file may have; smaller than what each command has to write.
@@ -87,17 +88,32 @@ def test_a_training_that_is_stopped_has_saved_its_last_step(commands, home, requ
     assert facts["step"] >= 200
 
 
+# What would take long, and a file that is there when it has begun.
+LONG = {
+    "fit": (["--calls", "400000"], "*.piece"),
+    "compare": (["--limit", "100000"], "*.rollout"),
+    "train": (["--steps", "100000"], "*.safetensors"),
+    "study": (["--limit", "100000"], "*.rollout"),
+    "data": ([], "*.part"),
+}
+
+
 @pytest.mark.slow
-def test_a_comparison_that_is_stopped_says_so(commands, home):
+@pytest.mark.parametrize("request_to_end", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("name", LONG)
+def test_a_command_that_is_stopped_says_so_and_leaves_nothing_half_written(name, request_to_end, commands, home, index):
     here = home / "here"
     here.mkdir()
-    process = commands.start(["compare", TOY, "--limit", "100000", "--rows", "4"], here)
-    while not list(here.rglob("*.rollout")):
-        time.sleep(0.02)
-    os.kill(process, signal.SIGINT)
-    assert commands.end() == 130
-    assert "dprm compare: stopped" in commands.said
-    assert not list(here.rglob("*.part"))
+    options, begun = LONG[name]
+    process = commands.start([*COMMANDS[name], *options], here, **request_of(index))
+    while not list(here.rglob(begun)):
+        time.sleep(0.002)
+    os.kill(process, request_to_end)
+    assert commands.end() == 130, commands.said
+    assert f"dprm {name}: stopped" in commands.said
+    assert "Traceback" not in commands.said
+    # A download keeps what has come.
+    assert name == "data" or not list(here.rglob("*.part"))
 
 
 @pytest.mark.slow
@@ -105,22 +121,30 @@ def test_a_comparison_that_is_stopped_says_so(commands, home):
 def test_a_second_process_in_a_folder_is_refused_while_the_first_lives(name, commands, home, index):
     here = home / "here"
     here.mkdir()
-    many = {"fit": ["--calls", "400000"], "compare": ["--limit", "100000"], "train": ["--steps", "100000"]}
-    many["study"] = ["--limit", "100000"]
-    process = commands.start([*COMMANDS[name], *many[name]], here, **request_of(index))
+    long = [*COMMANDS[name], *LONG[name][0]]
+    process = commands.start(long, here, **request_of(index))
     second = Commands()
     try:
         while not list(here.rglob(".lock")):
             time.sleep(0.02)
         time.sleep(0.1)
-        code, said = second.run([*COMMANDS[name], *many[name]], here, **request_of(index))
+        code, said = second.run(long, here, **request_of(index))
         check_failed(name, code, said)
         assert "is in use by another process" in said
         assert commands.kill(process) == -signal.SIGKILL, commands.said
         # The lock of a dead process is gone with it: this one is refused for nothing but its arguments.
-        process = second.start([*COMMANDS[name], *many[name]], here, **request_of(index))
+        process = second.start(long, here, **request_of(index))
         time.sleep(0.5)
         assert second.kill(process) == -signal.SIGKILL, second.said
         assert "in use" not in second.said
     finally:
         second.close()
+
+
+@pytest.mark.slow
+def test_a_download_that_another_process_is_at_is_refused(commands, home, index):
+    here = home / "here"
+    claim(here / "cache" / "thing")
+    code, said = commands.run(COMMANDS["data"], here, **request_of(index))
+    check_failed("data", code, said)
+    assert "is in use by another process" in said

@@ -91,12 +91,21 @@ def test_processes_go_on_where_one_stopped(tmp_path):
     same(tmp_path / "alone" / "random", tmp_path / "random")
 
 
+# Where there are processors only, --multi_gpu says no more than that there are several processes.
+LAUNCHERS = {
+    "torchrun": ["torch.distributed.run", "--standalone", "--nproc-per-node", "2"],
+    "accelerate": ["accelerate.commands.launch", "--multi_gpu", "--num_processes", "2", "--mixed_precision", "no"],
+}
+
+
 @pytest.mark.slow
-def test_a_study_of_post_training_has_the_losses_of_one_process(tmp_path):
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_a_study_of_post_training_has_the_losses_of_one_process(tmp_path, launcher):
     """Every arm: the same rollouts, rewards and losses; the first process alone decodes and writes the card."""
+    if launcher == "accelerate":
+        pytest.importorskip("accelerate")
     alone = studied(tmp_path / "alone")
-    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    shared = studied(tmp_path / "shared", *launch)
+    shared = studied(tmp_path / "shared", "-m", *LAUNCHERS[launcher])
     arms = [name for name in alone["arms"] if name != "start"]
     assert len(arms) == 4
     for arm in arms:

@@ -29,8 +29,9 @@ class Finding:
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
     """Look at **this installation**: versions, devices, engines, weights and their checksums, and a self-test.
 
-    The self-test computes on every device what an enumerable chain knows exactly: readings, the host's order, learned
-    order, drawn shortlists, a decoding, statistics. The exit code is 1 if anything fails; it takes a few seconds.
+    The self-test computes on every device, in every way that logits can be read there, what an enumerable chain knows
+    exactly: readings, the host's order, learned order, drawn shortlists, a decoding, statistics. The exit code is 1 if
+    anything fails; it takes a few seconds.
     """
     import json
 
@@ -80,6 +81,19 @@ def devices() -> list[str]:
     return [*there, *(["mps"] if torch.backends.mps.is_available() else [])]
 
 
+def backends(device: str) -> list[str]:
+    """How logits can be read there."""
+    import torch
+
+    from dprm.order.reading import by_kernel
+
+    try:
+        by_kernel(torch.empty(0, device=device), "triton")
+    except ValueError:
+        return ["torch"]
+    return ["torch", "triton"]
+
+
 def _devices() -> Iterator[Finding]:
     import torch
 
@@ -124,17 +138,17 @@ def _self_tests() -> Iterator[Finding]:
     from dprm.theory.selftest import self_test
 
     remedy = "decode on another device, and report this"
-    for device in devices():
-        began = time.perf_counter()
+    for device, backend in [(there, way) for there in devices() for way in backends(there)]:
+        name, began = f"self-test on {device}, {backend}", time.perf_counter()
         try:
-            checks = self_test(device)
+            checks = self_test(device, backend=backend)
         except Exception as error:  # Whatever a device does wrong is to be said.
-            yield Finding(f"self-test on {device}", FAILS, str(error), remedy)
+            yield Finding(name, FAILS, str(error), remedy)
             continue
         wrong = [f"{each.name} is off by {each.off:.2g}, at most {each.limit:g}" for each in checks if not each.holds]
         seen = "; ".join(wrong) or f"{len(checks)} agree with the exact chain, {time.perf_counter() - began:.1f} s"
         advice = f"values computed there are wrong: {remedy}" if wrong else ""
-        yield Finding(f"self-test on {device}", FAILS if wrong else OK, seen, advice)
+        yield Finding(name, FAILS if wrong else OK, seen, advice)
 
 
 def _show(listed: list[Finding]) -> None:

@@ -3,7 +3,8 @@
 An actor makes the host and its model once. It is handed at most two pieces at a time, and pieces no further than a
 window ahead of the oldest result that is missing: so the driver never holds more than a window of results that nobody
 has taken. Results are taken by the number of their piece, whatever order they arrive in. A piece whose actor dies goes
-to another one, and a new actor comes in its place; that a piece may be done twice changes nothing.
+to another one, and a new actor comes in its place as soon as there is one for it; that a piece may be done twice
+changes nothing.
 Ray sends functions and results in a form that can run code: workers must be trusted, as must whoever reaches a cluster.
 """
 
@@ -104,7 +105,8 @@ class Ray:
                     piece = again.popleft()
                     running[actor.do.remote(change, piece.work, piece.problems)] = piece, actor
                     busy.append(actor)
-            for ready in ray.wait(list(running), num_returns=1)[0] if running else ():
+            ready = self._actors.first_ready(running) if running or not self._actors.alive else None
+            if ready is not None:
                 piece, actor = running.pop(ready)
                 try:
                     arrived[piece.number] = ray.get(ready)

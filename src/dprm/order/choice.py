@@ -357,7 +357,7 @@ def _kernel_for(rank: Tensor) -> Any:
 
 @cache
 def _kernel() -> Any:
-    """The module with the kernel, where triton is installed; nobody else imports it."""
+    """The module with the kernel, where triton 3.4 or newer is installed; nobody else imports it."""
     try:
         return importlib.import_module("dprm.order.triton_pick")
     except ImportError:

@@ -139,14 +139,14 @@ def by_kernel(x: Tensor, backend: str = "auto") -> bool:
     kernel = _kernel()
     runs = kernel is not None and (x.is_cuda or kernel.INTERPRETED)
     if backend == "triton" and not runs:
-        why = f"there is no kernel for {x.device}" if kernel else "triton is not installed"
+        why = f"there is no kernel for {x.device}" if kernel else "there is no triton 3.4 or newer"
         raise ValueError(f"backend is 'triton': {why}; use 'torch' or 'auto'")
     return runs
 
 
 @functools.cache
 def _kernel() -> Any:
-    """The module with the kernels, where triton is installed; nobody else imports it."""
+    """The module with the kernels, where triton 3.4 or newer is installed; nobody else imports it."""
     try:
         return importlib.import_module("dprm.order.triton_read")
     except ImportError:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import torch
-import triton
+import triton.knobs  # Of Triton 3.4 and newer, which this is written for.
 import triton.language as tl
 from torch import Tensor
 

@@ -8,7 +8,7 @@ the left as there is room for. That is `choice._counted`, whose two top-k and ei
 from __future__ import annotations
 
 import torch
-import triton
+import triton.knobs  # Of Triton 3.4 and newer, which this is written for.
 import triton.language as tl
 from torch import Tensor
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 
 import torch
-import triton
+import triton.knobs  # Of Triton 3.4 and newer, which this is written for.
 import triton.language as tl
 from torch import Tensor
 

@@ -42,10 +42,10 @@ class Check:
         return self.off <= self.limit
 
 
-def self_test(device: torch.device | str, seed: int = 0) -> list[Check]:
-    """Every comparison, on one device."""
+def self_test(device: torch.device | str, seed: int = 0, backend: str = "auto") -> list[Check]:
+    """Every comparison, on one device; `backend` is that of `read`."""
     chain = random_chain(seed, length=4, vocab=3, beta=3.0, noise=0.3)
-    bench = _Bench(chain, torch.device(device))
+    bench = _Bench(chain, torch.device(device), backend)
     host, hard = bench.choices(bench.order(0.0)), bench.choices(bench.order(1.0))
     return [
         Check("reading", bench.reading_off(), 1e-5),
@@ -60,13 +60,13 @@ def self_test(device: torch.device | str, seed: int = 0) -> list[Check]:
 class _Bench:
     """A chain, all its canvases that have something to choose, and what the order module says of them."""
 
-    def __init__(self, chain: Chain, device: torch.device):
+    def __init__(self, chain: Chain, device: torch.device, backend: str):
         self.chain, self.device = chain, device
         symbols = range(chain.vocab + 1)
         self.states: list[State] = [s for s in product(symbols, repeat=chain.length) if len(chain.masked(s)) > 1]
         self.canvas = torch.tensor(self.states, device=device)
         self.open = self.canvas == chain.vocab
-        self.reading: Reading = read(chain.denoiser()(self.canvas))
+        self.reading: Reading = read(chain.denoiser()(self.canvas), backend=backend)
         self.cell = torch.arange(self.canvas.numel(), device=device).view_as(self.canvas)
 
     def order(self, guidance: float, rule: str = "top_m") -> Order:
