@@ -24,6 +24,12 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
             # A name must not come before what it names, also where the power goes.
             os.fsync(file.fileno())
         os.replace(part, target)
+        if os.name == "posix":  # Nor may the new name be lost with the power, once this has returned.
+            folder = os.open(target.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
     finally:
         part.unlink(missing_ok=True)
 
