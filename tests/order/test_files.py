@@ -9,14 +9,14 @@ import pytest
 from dprm.order.files import claim, read_whole, write_whole
 
 
-def test_what_is_written_reaches_the_disk_before_its_name(tmp_path, monkeypatch):
+def test_what_is_written_reaches_the_disk_before_its_name_and_then_the_name(tmp_path, monkeypatch):
     happened = []
     sync, move = os.fsync, os.replace
     monkeypatch.setattr("os.fsync", lambda number: (happened.append("synced"), sync(number)))
     monkeypatch.setattr("os.replace", lambda *names: (happened.append("named"), move(*names)))
     write_whole(tmp_path / "deep" / "file", b"whole")
     assert (tmp_path / "deep" / "file").read_bytes() == b"whole"
-    assert happened == ["synced", "named"]
+    assert happened == ["synced", "named", "synced"], "first the file, then the folder with its new name"
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["file"]
 
 
