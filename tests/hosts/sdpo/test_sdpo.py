@@ -56,6 +56,22 @@ def test_the_strand_does_not_matter_and_a_site_of_every_factor_is_worth_one():
     assert 0.05 < float(motifs.motif_score(tokens).mean()) < 0.4
 
 
+def test_every_place_has_the_score_that_fimo_gives_it():
+    memelite = pytest.importorskip("memelite", reason="needs memelite==0.5.0, a motif scanner: it is no dependency")
+    tokens, listed = random_bases(3, 60), matrices.counts()
+    smoothed = {name: matrix + matrices.PSEUDO / 4 for name, matrix in listed.items()}
+    probability = {name: (matrix / matrix.sum(0)).numpy() for name, matrix in smoothed.items()}
+    # With a threshold of 1 every place is a hit but those of the lowest scores; pseudo-counts are in already.
+    hits = memelite.fimo(probability, bases.one_hot(tokens).numpy().astype("int8"), eps=0.0, threshold=1.0)
+    scores = motifs.places(tokens)
+    for factor, table in enumerate(hits):
+        for hit in table.itertuples():
+            strand = factor + (len(listed) if hit.strand == "-" else 0)
+            assert scores[hit.sequence_name, strand, hit.start].item() == pytest.approx(hit.score, abs=1e-4)
+        best = torch.tensor(table.groupby("sequence_name")["score"].max().to_numpy())
+        torch.testing.assert_close(motifs.scan(tokens)[:, factor], best.float())
+
+
 def test_the_shipped_matrices_are_those_of_the_registry():
     source = (
         cache() / matrices.MATRICES.package / f"{matrices.MATRICES.sha256[:12]}-{Path(matrices.MATRICES.inside).name}"
@@ -233,7 +249,11 @@ def test_greedy_substitution_makes_the_best_single_change_and_counts_its_calls()
             others = tokens[row].repeat(3, 1)
             others[:, place] = (others[:, place] + torch.arange(1, 4)) % 4
             best = max(best, motifs.motif_score(others).max())
-        assert motifs.motif_score(changed)[row] == best
+        assert motifs.motif_score(changed)[row].item() == pytest.approx(float(best), abs=1e-6)
+        every = greedy.substitution_scores(tokens)[row]
+        one_other = tokens[row].repeat(4, 1)
+        one_other[:, 73] = torch.arange(4)
+        torch.testing.assert_close(every[:, 73], motifs.motif_score(one_other))
     host = tiny()
     problems = host.problems("test", 2)
     native = Decode().answer(host, problems, 0, host.model())
