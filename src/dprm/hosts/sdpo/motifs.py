@@ -40,13 +40,13 @@ def places(tokens: Tensor) -> Tensor:
 
 def scan(tokens: Tensor) -> Tensor:
     """[N,K] the best score of every factor in sequences [N,L], over places and strands."""
-    return places(tokens).amax(2).unflatten(1, (2, -1)).amax(1)
+    return places(tokens).amax(2).view(len(tokens), 2, -1).amax(1)
 
 
 def of_best(scores: Tensor) -> Tensor:
     """[N,…] in [0, 1], of the scores of both strands [N,2K,…]."""
-    best = strands().amax(1).sum(1).unflatten(0, (2, -1))[0].to(scores.device)
-    share = scores.unflatten(1, (2, -1)).amax(1).transpose(1, -1) / best
+    best = strands().amax(1).sum(1).view(2, -1)[0].to(scores.device)
+    share = scores.view(len(scores), 2, -1, *scores.shape[2:]).amax(1).transpose(1, -1) / best
     return share.clamp(0, 1).mean(-1)
 
 
