@@ -4,7 +4,7 @@
     native, start             the host's own order; start are the weights that all began with
     confidence-progressive    confidence
     uncertainty-progressive   1 − max p
-    dprm, dprm-random, …      the order that the training learned; and by it with one thing taken away
+    dprm, dprm-random, …      the order that the training learned; of the fewest phases also with one thing taken away
 
 A decode seed of the card is a fine-tuning seed: it has weights of its own. Samples are independent, so each is
 resampled by itself inside a seed, metrics of the set are worked out again in every resample, and seeds are averaged,
@@ -122,7 +122,8 @@ def finetunings(
         for arm, made in arms.items():
             if made.policy is not None:
                 policies.setdefault(arm, {})[each] = Policy.load(made.policy)
-    contenders = _contenders(host, task, model, trained, policies)
+    fewest = [arm for arm in policies if trainings.arms[arm] == min(trainings.phases)]
+    contenders = _contenders(host, task, model, trained, policies, fewest)
     notes: dict[str, Any] = {
         "trainings": {each: {arm: t.facts for arm, t in of.items()} for each, of in trained.items()}
     }
@@ -145,8 +146,9 @@ def _contenders(
     model: Denoiser,
     trained: Mapping[int, Mapping[str, Trained]],
     policies: Mapping[str, Mapping[int, Policy]],
+    controlled: Sequence[str],
 ) -> dict[str, Contender]:
-    """All arms by name, the reference first."""
+    """All arms by name, the reference first; those that are controlled have CONTROLS beside them."""
 
     def tuned(arm: str, ways: Mapping[int, Way]) -> Tuned:
         return Tuned(task, model, {each: arms[arm].path for each, arms in trained.items()}, ways)
@@ -160,7 +162,7 @@ def _contenders(
         orders = {each: Order.from_policy(policy) for each, policy in policies[arm].items()}
         fit = next(iter(policies[arm].values())).notes
         arms[arm] = Contender(tuned(arm, {each: Decode(order) for each, order in orders.items()}), fit)
-        for control in CONTROLS:
+        for control in CONTROLS if arm in controlled else ():
             without = {each: ABLATIONS[control](order, each) for each, order in orders.items()}
             ways = {each: Decode(order) for each, order in without.items() if order is not None}
             if len(ways) == len(trained):

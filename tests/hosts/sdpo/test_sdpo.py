@@ -297,6 +297,7 @@ def test_fine_tunings_of_two_seeds_are_one_card_with_five_numbers_of_every_arm(t
     assert (card.reference, card.seeds, card.count, card.paired) == ("native", [0, 1], 6, False)
     controls = [name for name, arm in card.arms.items() if arm.ablates is not None]
     assert {name.partition(", ")[2] for name in controls} <= set(CONTROLS)
+    assert {card.arms[name].ablates for name in controls} == {"dprm", "dprm-random"}
     assert set(ARMS + LEARNED + controls) | {"greedy substitution"} == set(card.arms)
     numbers = ["motif", "hepg2", "log_likelihood", "3-mer correlation", "total"]
     assert all(list(arm.metrics) == numbers for arm in card.arms.values())

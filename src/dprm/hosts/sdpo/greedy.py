@@ -2,9 +2,9 @@
 
     every round   all 3·L single substitutions are scored, and the best is made if it is better
 
-It is the greedy substitution of `tangermeme` with one base at a time; only exact ties may be decided otherwise (see
-`benchmarks.peers.designers`). It sees the oracle that it is judged by, 3·L times a round, and no other judge. Its calls
-are counted as those of any oracle; worked out are the places of a matrix that a substitution changes, and no others.
+It is the greedy substitution of `tangermeme` with one base at a time; `benchmarks.peers.designers` compares them. It
+sees the oracle that it is judged by, 3·L times a round, and no other judge. Its calls are counted as those of any
+oracle; worked out are the places of a matrix that a substitution changes, and no others.
 Shapes: N sequences, L bases, K factors, W width.
 """
 
