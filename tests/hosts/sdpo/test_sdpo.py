@@ -243,6 +243,13 @@ def test_a_file_that_does_not_fit_is_explained(tmp_path, letters, said):
     assert said in left_out[0]
 
 
+@pytest.mark.parametrize(("text", "said"), [("", "is empty"), ("ACGT\n", "is no FASTA file")])
+def test_a_file_without_records_is_a_clear_error(tmp_path, text, said):
+    (tmp_path / "mine.fa").write_text(text)
+    with pytest.raises(ValueError, match=said):
+        tiny().read_problems(tmp_path / "mine.fa")
+
+
 def test_greedy_substitution_makes_the_best_single_change_and_counts_its_calls():
     tokens = random_bases(2)
     changed = greedy.best_substitution(tokens)
