@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dprm.evaluate.card import Card
 
-NAMES, PANEL, GAP, ROW, TOP = 170, 170, 26, 22, 44
+NAMES, PANEL, GAP, ROW, TOP = 200, 170, 26, 22, 44
 INK, SOFT, LINE, OWN, LEARNED = "#1c1c1c", "#6b6b6b", "#d9d9d9", "#1c1c1c", "#c2410c"
 
 

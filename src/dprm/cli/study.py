@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 
 def study(
-    host: Annotated[str, typer.Argument(help="puma, puma_words or dmpo.")],
+    host: Annotated[str, typer.Argument(help="puma, puma_words, dmpo or sdpo.")],
     weights: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=FILE",
             help="Weights of `dprm train`: random=FILE, confidence=FILE, dprm=FILE for puma and puma_words; start=FILE "
-            "for dmpo, default its committed ones. May be given several times.",
+            "for dmpo and sdpo, default the committed ones. May be given several times.",
         ),
     ] = None,
     steps: Annotated[
@@ -65,7 +65,7 @@ def study(
     widths: Annotated[str | None, typer.Option(help="Positions revealed a step, with commas.")] = None,
     samples: Annotated[int | None, typer.Option(min=1, help="Answers to every problem, for pass@K.")] = None,
     temperature: Annotated[float | None, typer.Option(min=0.0, help="Of the tokens; default the study's own.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Decode seeds, on the same problems.")] = 1,
+    seeds: Annotated[int, typer.Option(min=1, help="Decode seeds, on the same problems; of sdpo, fine-tunings.")] = 1,
     seed: Seed = 0,
     rows: Annotated[
         int, typer.Option(min=1, help="Canvases decoded together; changes the time, not the result.")
@@ -85,7 +85,8 @@ def study(
     puma, puma_words: three mask laws (random, confidence-progressive, DPRM-progressive) at equal steps and rows, each
     decoded under several orders and widths, with the order audit. dmpo: four post-training arms from one start at
     equal updates, and pass@K. An interrupted study goes on where it was.
-    sdpo: five fine-tuning arms from one start at equal updates. Under `torchrun` the processes share every step of a
+    sdpo: five fine-tuning arms from one start at equal updates, each decoded as it was trained, as a comparison with
+    native; `--seeds 3` averages three fine-tunings. Under `torchrun` the processes share every step of a
     training, with the losses of one process; the first decodes.
 
     For example `dprm study puma --weights random=a.safetensors --weights confidence=b.safetensors --weights
@@ -96,9 +97,13 @@ def study(
 
     import torch
 
+    from dprm.cli.compare import show as show_comparison
+    from dprm.cli.progress import bars
+    from dprm.evaluate.finetunings import finetunings
     from dprm.evaluate.trainings import study as run
     from dprm.hosts import ENTRIES, task_of, trainings_of
     from dprm.train import parallel
+    from dprm.train.finetuning import FineTunings
 
     name = f"study-{host}{'-tiny' if tiny else ''}"
     path, folder = out or Path("runs") / f"{name}.json", work or Path("runs") / name
@@ -115,22 +120,33 @@ def study(
             files.setdefault("start", ENTRIES[host].checked_weights())
         torch.set_float32_matmul_precision("high")
         device = parallel.begin_under_torchrun(device)
-        made = run(
-            host,
-            task_of(host),
-            trainings,
-            files,
-            limit=min(limit, 8) if tiny else limit,
-            split=split,
-            difficulty=difficulty,
-            seed=seed,
-            seeds=seeds,
-            rows=rows,
-            device=device,
-            folder=folder,
-            on=chosen_engine(engine, workers, address, device),
-            command=" ".join(["dprm", *sys.argv[1:]]),
-        )
+        limit = min(limit, 8) if tiny else limit
+        shared: dict[str, Any] = {"limit": limit, "split": split, "seed": seed, "seeds": seeds, "rows": rows}
+        shared |= {"device": device, "folder": folder, "command": " ".join(["dprm", *sys.argv[1:]])}
+        on = chosen_engine(engine, workers, address, device)
+        if isinstance(trainings, FineTunings):
+            alone = {"--difficulty": difficulty, "--orders": orders, "--samples": samples, "--engine": on}
+            if said := [option for option, value in alone.items() if value is not None]:
+                raise ValueError(
+                    f"{said[0]} is not for {host}: every arm answers once as it was trained, on this machine"
+                )
+            with bars() as on_progress:
+                count = seeds * limit
+                compared = finetunings(
+                    host,
+                    task_of(host),
+                    trainings,
+                    files,
+                    **shared,
+                    on_batch=lambda arm, done: on_progress(arm, done, count),
+                )
+            parallel.end()
+            if compared is not None:
+                compared.save(path)
+                say_json(compared.card.to_json()) if as_json else show_comparison(compared.card)
+                say(f"Card: {path}", err=as_json)
+            return
+        made = run(host, task_of(host), trainings, files, difficulty=difficulty, on=on, **shared)
         parallel.end()
         if made is None:
             return

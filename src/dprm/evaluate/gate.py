@@ -17,6 +17,8 @@ from pathlib import Path
 from dprm.evaluate.card import Card
 
 MOST_LOST = 0.02
+# Of the cards of proteins.
+BALANCED, PARTS = "balanced", ("structure", "sequence")
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ def main(path: Path) -> int:
     card = Card.load(path)
     for name, arm in card.arms.items():
         if arm.policy is not None and arm.ablates is None:
-            decision = gate(card, name, "balanced", ("structure", "sequence"))
+            decision = gate(card, name, BALANCED, PARTS)
             print(f"{name}: {'open' if decision.open else 'closed'} ({decision.reason})")
     return 0
 

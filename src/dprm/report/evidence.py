@@ -13,7 +13,7 @@ from dprm.evaluate.ablations import COUNT_ONLY, NO_PHASES, NO_STATES, SHUFFLED, 
 from dprm.evaluate.card import Arm, Card
 from dprm.evaluate.verdict import judge
 from dprm.report.fits import fitted_arms
-from dprm.report.numbers import with_interval
+from dprm.report.numbers import markdown, with_interval
 
 Reading = Callable[[Card, str], str]
 
@@ -130,8 +130,7 @@ def evidence_table(cards: dict[str, Card], folder: str) -> str:
                 continue
             title = f"[{card.host}{f', {card.variant}' if card.variant else ''}]({folder}/{name})"
             rows.append((title, *(read(card, arm) for read in claim.shows.values())))
-        lines = [columns, ["---"] * len(columns), *rows]
-        table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        table = markdown(columns, rows)
         lead = f"**{claim.name[0].upper()}{claim.name[1:]}** (`{claim.statement}`): {claim.prediction}."
         parts.append(f"{lead}\n\n{table}")
     return "\n\n".join(parts)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,13 @@ from dprm.evaluate.study import Study
 from dprm.hosts import ENTRIES
 from dprm.report.across import across
 from dprm.report.evidence import evidence_table
+from dprm.report.finetunings import contrast_table, phase_table
 from dprm.report.fits import fitted_arms, price_of
 from dprm.report.front import Line, budget, compares_fits, lines_of, one_a_host, picture
 from dprm.report.names import with_learned_names
-from dprm.report.numbers import NOTHING, number, with_interval
+from dprm.report.numbers import NOTHING, markdown, number, with_interval
 from dprm.report.responses import response_tables
+from dprm.report.sensitivity import sensitivity_table
 from dprm.theory.proofs import proof_table
 
 # Files with tables, and the way from there to the folder of cards. A table stands between <!-- NAME --> and
@@ -38,7 +39,7 @@ def headline(cards: dict[str, Card], folder: str) -> str:
         about = ENTRIES[host].domain if host in ENTRIES else ""
         shown = (f"`{host}`", about, NOTHING, "no card yet", "", "") if line is None else _shown(line, about, folder)
         rows.append(shown)
-    return _markdown(("host", "what it is", "reward, host's own → `dprm`", _GAIN[0], "calls", "verdict"), rows)
+    return markdown(("host", "what it is", "reward, host's own → `dprm`", _GAIN[0], "calls", "verdict"), rows)
 
 
 def across_tables(cards: dict[str, Card]) -> str:
@@ -46,7 +47,7 @@ def across_tables(cards: dict[str, Card]) -> str:
     parts = []
     for table in (table for section in across(cards) for table in section.tables):
         rows = [[cell.replace("|", "\\|") for cell in row] for row in table.rows]
-        parts.append(f"## {table.title}\n\n{_markdown(table.columns, rows)}")
+        parts.append(f"## {table.title}\n\n{markdown(table.columns, rows)}")
     return "\n\n".join(parts)
 
 
@@ -70,7 +71,7 @@ def verdict_table(cards: dict[str, Card], folder: str) -> str:
         for line in lines_of(cards)
     ]
     columns = ("host", "positions a step", "problems", "host's own order → learned", _GAIN[0], "calls", "verdict")
-    return _markdown(columns, rows)
+    return markdown(columns, rows)
 
 
 def table(cards: dict[str, Card], folder: str) -> str:
@@ -85,7 +86,7 @@ def table(cards: dict[str, Card], folder: str) -> str:
         if not compares_fits(card)
         for order, arm in card.arms.items()
     ]
-    return _markdown(columns, rows)
+    return markdown(columns, rows)
 
 
 def metric_tables(cards: dict[str, Card], host: str, folder: str) -> str:
@@ -105,7 +106,7 @@ def metric_tables(cards: dict[str, Card], host: str, folder: str) -> str:
             for order, arm in card.arms.items()
         ]
         title = _link(folder, name, card.host, card.variant)
-        parts.append(f"{title}: {lead}.\n\n{_markdown(('order', *names, 'decisions changed', 'calls'), rows)}")
+        parts.append(f"{title}: {lead}.\n\n{markdown(('order', *names, 'decisions changed', 'calls'), rows)}")
     return "\n\n".join(parts)
 
 
@@ -127,7 +128,7 @@ def part_tables(cards: dict[str, Card], folder: str) -> str:
             for part, known in parts.items()
         ]
         columns = ("part", "problems", card.reference, *learned)
-        tables.append(f"{_link(folder, name, card.host, card.variant)}, part by part.\n\n{_markdown(columns, rows)}")
+        tables.append(f"{_link(folder, name, card.host, card.variant)}, part by part.\n\n{markdown(columns, rows)}")
     return "\n\n".join(tables)
 
 
@@ -156,7 +157,7 @@ def fit_table(cards: dict[str, Card], folder: str) -> str:
         if compares_fits(card)
         for arm in sorted(fitted_arms(card).values(), key=lambda arm: (arm.fit["estimator"], price_of(arm)))
     ]
-    return _markdown(columns, rows)
+    return markdown(columns, rows)
 
 
 def study_table(studies: dict[str, Study], folder: str) -> str:
@@ -175,7 +176,7 @@ def study_table(studies: dict[str, Study], folder: str) -> str:
                 if (entry["arm"], entry["order"]) == (arm, order)
             )
             rows.append((*shared, arm, order, ", ".join(solved)))
-    return _markdown(("host", "problems", "training", "decoded by", "result"), rows)
+    return markdown(("host", "problems", "training", "decoded by", "result"), rows)
 
 
 def calibration_table(card: dict[str, Any]) -> str:
@@ -185,7 +186,7 @@ def calibration_table(card: dict[str, Any]) -> str:
         limit = "only shown" if world["most"] is None else f"at most {world['most']:.0%}"
         limit = limit if world["least"] is None else f"at least {world['least']:.0%}"
         rows.append((world["name"], f"{world['studies']:,}", f"{world['apply']:.1%}", limit))
-    return _markdown(("world", "studies", "`apply`", "limit"), rows)
+    return markdown(("world", "studies", "`apply`", "limit"), rows)
 
 
 def peer_table(results: Path, folder: str) -> str:
@@ -206,11 +207,7 @@ def peer_table(results: Path, folder: str) -> str:
             rows.append((*compared, *named, gain, each, within, calls, price))
     columns = ("host", "positions a step", "problems", "method", "what is learned from", "solved")
     more = ("difference in reward", "of every seed", "within-state R²", "calls of the fits", "calls")
-    return _markdown((*columns, *more), rows)
-
-
-def _markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    return "\n".join(f"| {' | '.join(line)} |" for line in (columns, ["---"] * len(columns), *rows))
+    return markdown((*columns, *more), rows)
 
 
 def _link(folder: str, name: str, host: str, variant: str) -> str:
@@ -283,6 +280,9 @@ def main(root: Path, check: bool) -> int:
                 if f"<!-- responses {host} -->" in text
             },
             **{f"parts {host}": part_tables(own, folder) for host, own in of_host.items()},
+            **{f"contrasts {host}": contrast_table(own) for host, own in of_host.items()},
+            **{f"phases {host}": phase_table(own) for host, own in of_host.items()},
+            **{f"sensitivity {host}": sensitivity_table(own, folder) for host, own in of_host.items()},
         }.items():
             wanted = _put(wanted, name, content)
         if wanted != text:

@@ -25,6 +25,7 @@ class Denoiser:
         self.model = model.eval()
         self.device = next(model.parameters()).device
         self._half = self.device.type == "cuda"
+        self.compiled = False
 
     @property
     def compilable(self) -> bool:
@@ -41,7 +42,7 @@ class Denoiser:
         """
         if not self.compilable:
             raise ValueError("a model is compiled on a CPU by g++ or clang++, and neither is here: leave out --compile")
-        self._half = True
+        self._half = self.compiled = True
         self.model.compile(dynamic=True)
 
     @torch.no_grad()

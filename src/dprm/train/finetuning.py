@@ -8,7 +8,8 @@
     dprm-random               the same, with a random order before the values count
 
 The arms make the same number of updates on the same sequences, and share masks between model and reference. The last
-two learn their values from the terminal rewards of periodic decodes, and write their order beside the weights.
+two learn their values from the terminal rewards of periodic decodes, and write their order beside the weights; there is
+one of each for every number of phases that their cells tell apart.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from dprm.train.trainings import START, FromStart, Trained
 
 NATIVE, CONFIDENCE, UNCERTAINTY = "native", "confidence-progressive", "uncertainty-progressive"
 DPRM, DPRM_RANDOM = "dprm", "dprm-random"
-ARMS = (NATIVE, CONFIDENCE, UNCERTAINTY, DPRM, DPRM_RANDOM)
+LEARNED = (DPRM, DPRM_RANDOM)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +50,8 @@ class FineTunings(FromStart):
     Attributes:
         reward: sequences [B,L] → [B] in [0, 1]: the host's terminal reward, and nothing else that it measures.
         batch: sequences an update. rate: peak learning rate. beta, scale: of the objective.
-        phases, bins, ready: of the learned order's cells. warm, switch: of its gate, as shares of the lessons.
+        phases, bins, ready: of the learned order's cells, see `arms`. warm, switch: of its gate, as shares of the
+            lessons.
         every: updates between two lessons. prompts, answers: of a lesson.
     """
 
@@ -59,7 +61,7 @@ class FineTunings(FromStart):
     rate: float = 1e-5
     beta: float = 0.5
     scale: float = 10.0
-    phases: int = 1
+    phases: tuple[int, ...] = (1,)
     bins: int = 10
     ready: float = 64.0
     warm: float = 0.14
@@ -72,9 +74,17 @@ class FineTunings(FromStart):
         *("batch", "rate", "beta", "scale", "phases", "bins", "ready"),
         *("warm", "switch", "every", "prompts", "answers"),
     )
+    # Every number of phases has arms of its own.
+    ADDED = ("phases",)
+
+    @property
+    def arms(self) -> dict[str, int]:
+        """By name, the phases of its order: those of 1, 4 and 8 phases are `dprm`, `dprm 4 phases`, `dprm 8 phases`."""
+        learned = {name if n == 1 else f"{name} {n} phases": n for n in self.phases for name in LEARNED}
+        return {NATIVE: 1, CONFIDENCE: 1, UNCERTAINTY: 1, **learned}
 
     def rehearsal(self) -> FineTunings:
-        return replace(self, batch=8, steps=6, every=2, answers=4, ready=4.0, tiny=32, samples=1)
+        return replace(self, batch=8, steps=6, every=2, answers=4, ready=4.0, tiny=32, phases=(1, 2))
 
     def check(self, host: str, task: Task, weights: Mapping[str, Path], folder: Path, seed: int) -> None:
         self.recipe(seed)
@@ -92,25 +102,30 @@ class FineTunings(FromStart):
     ) -> dict[str, Trained]:
         start = self._start(host, task, weights, folder, seed)
         arms = {START: Trained.of(start, None, steps=0)}
-        for name in ARMS:
-            path, learns = folder / f"{name}.safetensors", name in (DPRM, DPRM_RANDOM)
+        for name, phases in self.arms.items():
+            path, learns = folder / f"{name}.safetensors", name.startswith(DPRM)
             if not path.is_file():
-                self._train(name, task, start, path, seed, device)
+                self._train(name, phases, task, start, path, seed, device)
                 processes().wait()
             facts = checkpoint.load(path)[1]
             told = {fact: facts[fact] for fact in ("steps", "recipe", "objective")}
             arms[name] = Trained.of(path, path.with_suffix(".dprm") if learns else None, **told)
         return arms
 
-    def _train(self, name: str, task: Task, start: Path, path: Path, seed: int, device: torch.device) -> None:
+    def _train(
+        self, name: str, phases: int, task: Task, start: Path, path: Path, seed: int, device: torch.device
+    ) -> None:
         """One arm from the start to its weights; a learned order is written before them."""
         reference, _ = load_weights(start, device)
         model = copy.deepcopy(reference).requires_grad_(True)
         host = task.wrap(model, device)
         data, recipe = task.data(seed, device, path.parent), self.recipe(seed)
-        order = self._order(name, host)
+        order = self._order(name, phases, host)
         law = self._law(name, order, data, host, task, seed, device)
-        objective = Sdpo(Denoiser(reference), self.reward, self.beta, self.scale)
+        usual = Denoiser(reference)
+        if self.fast:
+            usual.compile()
+        objective = Sdpo(usual, self.reward, self.beta, self.scale)
         run = Training(model, law, recipe, path.parent / name, objective=objective, title=name)
         run.run()
         if not run.processes.first:
@@ -121,8 +136,8 @@ class FineTunings(FromStart):
         facts["objective"] = {"name": "sdpo", "beta": self.beta, "scale": self.scale}
         save_weights(path, run.average, facts)
 
-    def _order(self, name: str, host: Host) -> Order:
-        if name not in (DPRM, DPRM_RANDOM):
+    def _order(self, name: str, phases: int, host: Host) -> Order:
+        if not name.startswith(DPRM):
             return Order(signal="uncertainty" if name == UNCERTAINTY else "confidence")
         assert self.steps is not None
         lessons = self.steps / self.every
@@ -130,8 +145,8 @@ class FineTunings(FromStart):
             host.with_decoding(signal=Order(signal="confidence").signal),
             Gate(self.warm * lessons, self.switch * lessons, self.ready),
             shortlist=(64, 64, 1),
-            warm_signal="random" if name == DPRM_RANDOM else None,
-            phases=self.phases,
+            warm_signal="random" if name.startswith(DPRM_RANDOM) else None,
+            phases=phases,
             bins=self.bins,
         )
 
@@ -141,7 +156,12 @@ class FineTunings(FromStart):
         if name == NATIVE:
             return RandomMasks(data, self.batch, seed, device)
         phases = min(task.phases, self.batch)
-        if name in (DPRM, DPRM_RANDOM):
-            how = {"prompts": self.prompts, "samples": self.answers, "every": self.every}
+        if name.startswith(DPRM):
+            how: dict[str, Any] = {
+                "prompts": self.prompts,
+                "samples": self.answers,
+                "every": self.every,
+                "fast": self.fast,
+            }
             return LearningPool(data, self.batch, host, order, phases, seed, device, **how)
         return ProgressivePool(data, self.batch, order, phases, seed, device)

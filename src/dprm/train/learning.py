@@ -31,6 +31,7 @@ class LearningPool(ProgressivePool):
         host: gives cell states, problems and rewards; its own model is not used.
         order: see `learner`.
         prompts, samples: problems of a lesson, and answers to each. every: steps between two lessons.
+        fast: decode with the averaged model compiled, see `Denoiser.compile`.
     """
 
     def __init__(
@@ -46,12 +47,14 @@ class LearningPool(ProgressivePool):
         prompts: int = 32,
         samples: int = 8,
         every: int = 100,
+        fast: bool = False,
     ):
         check_fresh(order)
         state_of = host.decoding.state_of if order.cells.aux > 1 else None
         super().__init__(data, rows, order, phases, seed, device, state_of)
-        self.host, self.prompts, self.samples, self.every = host, prompts, samples, every
+        self.host, self.prompts, self.samples, self.every, self.fast = host, prompts, samples, every, fast
         self._stock: Problems | None = None
+        self._average: Denoiser | None = None
 
     def spec(self) -> dict[str, Any]:
         lessons = {"prompts": self.prompts, "samples": self.samples, "every": self.every}
@@ -64,9 +67,13 @@ class LearningPool(ProgressivePool):
             return {}
         if self._stock is None:
             self._stock = self.host.problems("train", 16 * self.prompts, self.seed)
+        if self._average is None or self._average.model is not average:
+            self._average = Denoiser(average)
+            if self.fast:
+                self._average.compile()
         index = (torch.arange(self.prompts) + self.order.step * self.prompts) % len(self._stock)
         asked = self._stock[index].copies(self.samples)
-        result = Decode(self.order).result(self.host, asked, mix(self.seed, step), Denoiser(average))
+        result = Decode(self.order).result(self.host, asked, mix(self.seed, step), self._average)
         reward = self.host.reward(self.host.scores(asked, result.tokens.cpu()))
         self.order.observe(result.trace, reward, torch.arange(self.prompts).repeat_interleave(self.samples))
         return {"taught": float(reward.mean())}

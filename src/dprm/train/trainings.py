@@ -77,13 +77,15 @@ class Trainings:
     tiny: int = 0
     fast: bool = False
 
-    # What `with_settings` may change, and the weights that can be given.
+    # What `with_settings` may change, those of them that add arms and change none, and the weights that can be given.
     SETTINGS: ClassVar[tuple[str, ...]] = ()
+    ADDED: ClassVar[tuple[str, ...]] = ()
     GIVEN: ClassVar[tuple[str, ...]] = ()
 
     def with_settings(self, text: str) -> Self:
-        """The same with numbers such as `rate=1e-5,negative=0.7`."""
-        types = {field.name: int if field.type == "int" else float for field in fields(self)}
+        """The same with numbers such as `rate=1e-5,negative=0.7`; several of one name are joined, `phases=1+4+8`."""
+        whole = ("int", "tuple[int, ...]")
+        types = {field.name: int if field.type in whole else float for field in fields(self)}
         values: dict[str, Any] = {}
         for entry in filter(None, map(str.strip, text.split(","))):
             name, mark, number = entry.partition("=")
@@ -91,7 +93,8 @@ class Trainings:
                 known = ", ".join(f"{known} (now {getattr(self, known)})" for known in self.SETTINGS)
                 raise ValueError(f"set has {entry!r}: expected NAME=NUMBER with commas, of {known}")
             try:
-                values[name] = types[name](number)
+                several = tuple(types[name](part) for part in number.split("+"))
+                values[name] = several if isinstance(getattr(self, name), tuple) else types[name](number)
             except ValueError:
                 kind = "a whole number" if types[name] is int else "a number"
                 raise ValueError(f"set has {entry!r}: expected {kind}") from None
@@ -118,7 +121,8 @@ class Trainings:
 
     def _claim(self, folder: Path, host: str, seed: int, **more: Any) -> None:
         """A folder holds the trainings of one setting: refuse to go on in it with another."""
-        settings = {name: getattr(self, name) for name in ("steps", "tiny", *self.SETTINGS)}
+        claimed = (name for name in ("steps", "tiny", *self.SETTINGS) if name not in self.ADDED)
+        settings = {name: getattr(self, name) for name in claimed}
         # Rounding is not the same.
         fast = {"fast": True} if self.fast else {}
         setting = json.loads(json.dumps({"host": host, "seed": seed, **settings, **fast, **more}))

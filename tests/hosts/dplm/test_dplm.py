@@ -14,6 +14,7 @@ from dprm.hosts.dplm import domains, tokens
 from dprm.hosts.dplm.host import Proteins, hidden_in
 from dprm.hosts.dplm.model import build
 from dprm.order import Order
+from dprm.report.sensitivity import sensitivity_table
 from dprm.train.denoiser import Denoiser, load_weights, save_weights
 from dprm.train.masks import RandomMasks
 from dprm.train.objective import masked_cross_entropy
@@ -216,3 +217,27 @@ def test_domains_are_written_with_their_structure(tmp_path):
     assert not left_out
     assert [record.name for record in records] == ["domain-1", "domain-1-dssp", "domain-2", "domain-2-dssp"]
     assert "balanced=" in (tmp_path / "out.fa").read_text().splitlines()[0]
+
+
+@pytest.mark.slow
+def test_what_orders_change_is_told_by_task_steps_and_sampler(stocked):
+    cards = {}
+    for name, variant, temperature in (("a.json", "folding 4", 0.0), ("b.json", "both 6", 1.0)):
+        made = host().at(variant).with_decoding(temperature=temperature)
+        cards[name] = compare(made, made.problems("train", 8), arms_of(made, ["random", "margin"]), split="train").card
+    columns, _, *lines = (line.strip("| ").split(" | ") for line in sensitivity_table(cards, "results").splitlines())
+    rows = [dict(zip(columns, line, strict=True)) for line in lines]
+    assert [row["task and steps"] for row in rows] == ["[both 6](results/b.json)"] * 3 + [
+        "[folding 4](results/a.json)"
+    ] * 3
+    assert [row["tokens"] for row in rows] == ["drawn at 1"] * 3 + ["argmax"] * 3
+    assert [row["order"] for row in rows] == ["confidence", "random", "margin"] * 2
+    arms = [*cards["b.json"].arms.items(), *cards["a.json"].arms.items()]
+    for row, (order, arm) in zip(rows, arms, strict=True):
+        assert row["balanced"] == f"{arm.metrics['balanced'].mean:.3f}"
+        if order == "confidence":
+            assert row["gate"] == "–"
+        else:
+            assert row["decisions changed"] == f"{arm.changed:.1%}"
+            assert row["outputs that differ"] == f"{arm.differs:.1%}"
+            assert row["gate"].startswith(("open", "closed"))

@@ -1,6 +1,7 @@
 """Regulatory DNA: the oracle is what its formula says, judges are apart, designs are written and read back."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,14 @@ from dprm.data.fasta import read_fasta
 from dprm.data.packages import cache
 from dprm.decode import Fixed
 from dprm.evaluate.arms import arms_of
+from dprm.evaluate.card import Card
 from dprm.evaluate.compare import compare
+from dprm.evaluate.finetunings import finetunings
 from dprm.host.rollout import Decode
 from dprm.hosts.sdpo import bases, classifier, greedy, matrices, motifs, sites, words
-from dprm.hosts.sdpo.host import RegulatoryDNA
+from dprm.hosts.sdpo.host import TASK, TRAININGS, RegulatoryDNA
+from dprm.order import Order, Policy
+from dprm.report.finetunings import contrast_table, phase_table
 from dprm.train.denoiser import Denoiser, save_weights
 from dprm.train.transformer import Config, Transformer
 
@@ -54,6 +59,22 @@ def test_the_strand_does_not_matter_and_a_site_of_every_factor_is_worth_one():
     perfect = torch.cat([best, torch.zeros(200 - len(best), dtype=torch.int64)]).unsqueeze(0)
     assert motifs.motif_score(perfect).item() == pytest.approx(1.0)
     assert 0.05 < float(motifs.motif_score(tokens).mean()) < 0.4
+
+
+def test_every_place_has_the_score_that_fimo_gives_it():
+    memelite = pytest.importorskip("memelite", reason="needs memelite==0.5.0, a motif scanner: it is no dependency")
+    tokens, listed = random_bases(3, 60), matrices.counts()
+    smoothed = {name: matrix + matrices.PSEUDO / 4 for name, matrix in listed.items()}
+    probability = {name: (matrix / matrix.sum(0)).numpy() for name, matrix in smoothed.items()}
+    # With a threshold of 1 every place is a hit but those of the lowest scores; pseudo-counts are in already.
+    hits = memelite.fimo(probability, bases.one_hot(tokens).numpy().astype("int8"), eps=0.0, threshold=1.0)
+    scores = motifs.places(tokens)
+    for factor, table in enumerate(hits):
+        for hit in table.itertuples():
+            strand = factor + (len(listed) if hit.strand == "-" else 0)
+            assert scores[hit.sequence_name, strand, hit.start].item() == pytest.approx(hit.score, abs=1e-4)
+        best = torch.tensor(table.groupby("sequence_name")["score"].max().to_numpy())
+        torch.testing.assert_close(motifs.scan(tokens)[:, factor], best.float())
 
 
 def test_the_shipped_matrices_are_those_of_the_registry():
@@ -222,6 +243,13 @@ def test_a_file_that_does_not_fit_is_explained(tmp_path, letters, said):
     assert said in left_out[0]
 
 
+@pytest.mark.parametrize(("text", "said"), [("", "is empty"), ("ACGT\n", "is no FASTA file")])
+def test_a_file_without_records_is_a_clear_error(tmp_path, text, said):
+    (tmp_path / "mine.fa").write_text(text)
+    with pytest.raises(ValueError, match=said):
+        tiny().read_problems(tmp_path / "mine.fa")
+
+
 def test_greedy_substitution_makes_the_best_single_change_and_counts_its_calls():
     tokens = random_bases(2)
     changed = greedy.best_substitution(tokens)
@@ -233,7 +261,11 @@ def test_greedy_substitution_makes_the_best_single_change_and_counts_its_calls()
             others = tokens[row].repeat(3, 1)
             others[:, place] = (others[:, place] + torch.arange(1, 4)) % 4
             best = max(best, motifs.motif_score(others).max())
-        assert motifs.motif_score(changed)[row] == best
+        assert motifs.motif_score(changed)[row].item() == pytest.approx(float(best), abs=1e-6)
+        every = greedy.substitution_scores(tokens)[row]
+        one_other = tokens[row].repeat(4, 1)
+        one_other[:, 73] = torch.arange(4)
+        torch.testing.assert_close(every[:, 73], motifs.motif_score(one_other))
     host = tiny()
     problems = host.problems("test", 2)
     native = Decode().answer(host, problems, 0, host.model())
@@ -252,20 +284,70 @@ def test_a_file_without_a_base_to_design_is_an_error(tmp_path):
         tiny().read_problems(tmp_path / "mine.fa")
 
 
+ARMS = ["native", "start", "confidence-progressive", "uncertainty-progressive"]
+LEARNED = ["dprm", "dprm-random", "dprm 2 phases", "dprm-random 2 phases"]
+CONTROLS = ["shuffled values", "gate only", "count only", "no shortlist"]
+
+
 @pytest.mark.slow
-def test_the_five_arms_are_fine_tuned_and_decoded(tmp_path, monkeypatch):
+def test_fine_tunings_of_two_seeds_are_one_card_with_five_numbers_of_every_arm(tmp_path, monkeypatch):
     monkeypatch.setenv("DPRM_CACHE", str(tmp_path))
     sites.prepare(table(tmp_path / "sites.txt"), tmp_path / "sdpo" / "sites")
     out = tmp_path / "card.json"
-    asked = ["study", "sdpo", "--tiny", "--limit", "2", "--widths", "20", "--out", str(out), "--work", f"{tmp_path}/w"]
+    asked = ["study", "sdpo", "--tiny", "--limit", "6", "--seeds", "2", "--widths", "50", "--split", "test"]
+    asked += ["--out", str(out), "--work", f"{tmp_path}/w"]
     result = CliRunner().invoke(app, asked)
     assert result.exit_code == 0, result.output
-    card = json.loads(out.read_text())
-    arms = ["start", "native", "confidence-progressive", "uncertainty-progressive", "dprm", "dprm-random"]
-    assert list(card["arms"]) == arms
-    assert card["paired"] is False
-    assert len({arm["weights"] for arm in card["arms"].values()}) == 6
-    assert {arm for arm, told in card["arms"].items() if told.get("policy")} == {"dprm", "dprm-random"}
-    learned = [entry["arm"] for entry in card["results"] if entry["order"] == "learned top_m"]
-    assert learned == ["dprm", "dprm-random"]
-    assert all(0 < entry["reward"] < 1 for entry in card["results"])
+    card = Card.load(out)
+    policies = [arm for arm in card.arms if arm in LEARNED]
+    assert policies == LEARNED
+    assert (card.reference, card.seeds, card.count, card.paired) == ("native", [0, 1], 6, False)
+    controls = [name for name, arm in card.arms.items() if arm.ablates is not None]
+    assert {name.partition(", ")[2] for name in controls} <= set(CONTROLS)
+    assert {card.arms[name].ablates for name in controls} == {"dprm", "dprm-random"}
+    assert set(ARMS + LEARNED + controls) | {"greedy substitution"} == set(card.arms)
+    numbers = ["motif", "hepg2", "log_likelihood", "3-mer correlation", "total"]
+    assert all(list(arm.metrics) == numbers for arm in card.arms.values())
+    assert all(arm.metrics["total"].spread is not None for arm in card.arms.values())
+    trained = card.notes["trainings"]
+    assert len({arms[arm]["weights"] for arms in trained.values() for arm in arms}) == 2 * 8
+    assert card.notes["looks"] == dict.fromkeys(LEARNED, 0)
+    stored = card.notes["phases"]
+    assert [stored[arm]["phases"] for arm in LEARNED] == [1, 1, 2, 2]
+    assert [stored[arm]["cells"] for arm in LEARNED] == [10, 10, 20, 20]
+    told = card.notes["contrasts"]
+    assert {entry["control"] for entry in told if entry["treated"] == "dprm"} >= {"confidence-progressive"}
+    assert all(each["low"] <= each["estimate"] <= each["high"] for entry in told for each in entry["metrics"].values())
+    tables = contrast_table({"card.json": card}), phase_table({"card.json": card})
+    assert len(tables[0].splitlines()) == 2 + len(told)
+    assert [line.split(" | ")[0] for line in tables[1].splitlines()[2:]] == [f"| {arm}" for arm in LEARNED]
+    # Phases have weights of their own, and the other arms are not trained again.
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "w").glob("seed-*/*ive.safetensors")}
+    assert CliRunner().invoke(app, [*asked, "--set", "phases=1"]).exit_code == 0
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    refused = CliRunner().invoke(app, [*asked, "--orders", "random"])
+    assert refused.exit_code == 2
+    assert "--orders is not for sdpo" in refused.output
+
+
+@pytest.mark.slow
+def test_every_arm_of_a_fine_tuning_answers_with_its_own_weights_and_order(tmp_path, monkeypatch):
+    monkeypatch.setenv("DPRM_CACHE", str(tmp_path))
+    sites.prepare(table(tmp_path / "sites.txt"), tmp_path / "sdpo" / "sites")
+    trainings = replace(TRAININGS.rehearsal(), phases=(1,), widths=(50,))
+    made = finetunings("sdpo", TASK, trainings, {}, limit=3, seeds=2, folder=tmp_path / "w")
+    for seed in (0, 1):
+        for arm, order in (("native", None), ("confidence-progressive", Order(signal="confidence"))):
+            own = TASK.load(tmp_path / "w" / f"seed-{seed}" / f"{arm}.safetensors").with_decoding(count=Fixed(50))
+            answers = Decode(order).answer(own, own.problems("select", 3), seed, own.model())
+            assert torch.equal(made.rollouts[arm][seed].tokens, answers.tokens)
+        policy = Policy.load(tmp_path / "w" / f"seed-{seed}" / "dprm.dprm")
+        own = TASK.load(tmp_path / "w" / f"seed-{seed}" / "dprm.safetensors").with_decoding(count=Fixed(50))
+        answers = Decode(Order.from_policy(policy)).answer(own, own.problems("select", 3), seed, own.model())
+        assert torch.equal(made.rollouts["dprm"][seed].tokens, answers.tokens)
+    entry = next(each for each in made.card.notes["contrasts"] if each["treated"] == "dprm")
+    assert entry["control"] == "confidence-progressive"
+    metrics = made.card.arms
+    for name in ("motif", "total"):
+        apart = metrics["dprm"].metrics[name].mean - metrics["confidence-progressive"].metrics[name].mean
+        assert entry["metrics"][name]["estimate"] == pytest.approx(apart, abs=1e-6)

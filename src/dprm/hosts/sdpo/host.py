@@ -116,7 +116,12 @@ class RegulatoryDNA(Host):
 
     @torch.no_grad()
     def log_likelihood(self, tokens: Tensor) -> Tensor:
-        """[N] a lower bound on log p(x) of the pretrained model, by the same masks for every sequence."""
+        """[N] a lower bound on log p(x) of the pretrained model, by the same masks for every sequence.
+
+        It is compiled where the model is.
+        """
+        if getattr(self._model, "compiled", False) and not getattr(self._reference, "compiled", True):
+            self._reference.compile()  # type: ignore[attr-defined]
         rank = Draws("likelihood", device=tokens.device).permutations(LENGTH)
         total = torch.zeros(len(tokens), dtype=torch.float64, device=tokens.device)
         length = torch.full((len(tokens),), LENGTH, device=tokens.device)
@@ -154,7 +159,7 @@ TASK = Task(
 )
 TRAININGS = FineTunings(
     reward=motif_score,
-    orders=("random", "confidence", "uncertainty", "empty shortlist_top_m", "learned shortlist_top_m", "learned top_m"),
+    orders=(),
     widths=(4,),
     temperature=1.0,
 )

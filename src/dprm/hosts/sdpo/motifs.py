@@ -18,27 +18,36 @@ from dprm.hosts.sdpo.matrices import counts, log_odds
 
 
 @cache
-def _filters() -> tuple[Tensor, Tensor]:
-    """[2K,4,W] log-odds of both strands, zeros after their end; and [K] the best score of each factor."""
+def strands() -> Tensor:
+    """[2K,4,W] log-odds of both strands, zeros after their end."""
     scores = [log_odds(matrix).float() for matrix in counts().values()]
-    width = max(each.shape[1] for each in scores)
-    strands = torch.zeros(2, len(scores), 4, width)
+    filters = torch.zeros(2, len(scores), 4, max(each.shape[1] for each in scores))
     for index, each in enumerate(scores):
-        strands[0, index, :, : each.shape[1]] = each
+        filters[0, index, :, : each.shape[1]] = each
         # Complement is the reverse of A, C, G, T.
-        strands[1, index, :, : each.shape[1]] = each.flip(0, 1)
-    return strands.flatten(0, 1), torch.stack([each.amax(0).sum() for each in scores])
+        filters[1, index, :, : each.shape[1]] = each.flip(0, 1)
+    return filters.flatten(0, 1)
+
+
+def places(tokens: Tensor) -> Tensor:
+    """[N,2K,L] the score of every matrix and strand from every place on; −∞ where it does not fit."""
+    filters = strands().to(tokens.device)
+    # A matrix that is shorter than the widest may stand at the very end: padding has no base and scores 0 there.
+    padded = torch.nn.functional.pad(one_hot(tokens), (0, filters.shape[2] - 1))
+    scores = torch.nn.functional.conv1d(padded, filters)
+    return scores.masked_fill(~_fits(tokens.shape[1], filters.device), -torch.inf)
 
 
 def scan(tokens: Tensor) -> Tensor:
     """[N,K] the best score of every factor in sequences [N,L], over places and strands."""
-    filters, best = _filters()
-    filters = filters.to(tokens.device)
-    # A matrix that is shorter than the widest may stand at the very end: padding has no base and scores 0 there.
-    padded = torch.nn.functional.pad(one_hot(tokens), (0, filters.shape[2] - 1))
-    scores = torch.nn.functional.conv1d(padded, filters)
-    fits = _fits(tokens.shape[1], filters.device)
-    return scores.masked_fill(~fits, -torch.inf).amax(2).view(len(tokens), 2, len(best)).amax(1)
+    return places(tokens).amax(2).view(len(tokens), 2, -1).amax(1)
+
+
+def of_best(scores: Tensor) -> Tensor:
+    """[N,…] in [0, 1], of the scores of both strands [N,2K,…]."""
+    best = strands().amax(1).sum(1).view(2, -1)[0].to(scores.device)
+    share = scores.view(len(scores), 2, -1, *scores.shape[2:]).amax(1).transpose(1, -1) / best
+    return share.clamp(0, 1).mean(-1)
 
 
 def _fits(length: int, device: torch.device) -> Tensor:
@@ -49,5 +58,4 @@ def _fits(length: int, device: torch.device) -> Tensor:
 
 def motif_score(tokens: Tensor) -> Tensor:
     """[N] in [0, 1]."""
-    best = _filters()[1].to(tokens.device)
-    return (scan(tokens) / best).clamp(0, 1).mean(1)
+    return of_best(places(tokens).amax(2))
