@@ -23,9 +23,10 @@ def fresh_order(
     warm: float = 6, switch: float = 22, cells: tuple[int, int, int] = (8, 16, 1), baseline: str = "auto"
 ) -> Order:
     """The paper's settings for a table that is learned within one question; the gate counts steps of the search."""
+    phases, bins, aux = cells
     gate: dict[str, Any] = {"warm": warm, "switch": switch, "ready": READY}
     how: dict[str, Any] = {"rule": "soft_bon", "shortlist": (8, 64, 4), "explore": True, "baseline": baseline}
-    return Order(*cells, **gate, **how)
+    return Order(phases=phases, bins=bins, aux=aux, **gate, **how)
 
 
 def searched(host: Some, schedule: Schedule | None = None, verifier: Verifier | None = None, **setting: object) -> Some:
