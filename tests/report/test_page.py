@@ -155,7 +155,7 @@ def test_the_page_needs_nothing_from_outside(html):
 
 
 def test_a_page_that_would_be_too_large_is_refused(card, monkeypatch):
-    monkeypatch.setattr("dprm.report.page.LARGEST", 10_000)
+    monkeypatch.setitem(page.__globals__, "LARGEST", 10_000)
     with pytest.raises(ValueError, match=r"1 runs has [\d,]+ bytes, more than 10,000"):
         page([Run("toy", card)])
 

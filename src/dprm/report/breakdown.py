@@ -47,20 +47,25 @@ def breakdown(card: Card, colours: dict[str, str]) -> Section | None:
 
 
 def gallery(card: Card, colours: dict[str, str]) -> Section | None:
-    """Every problem that only one of two orders solves, drawn; None where a card has none."""
+    """Every problem that only one of two orders solves; drawn for the order that the verdict is on, as pictures take
+    room, and as text for all. None where a card has none."""
     listed, draw = card.notes.get("gallery"), picture_of(card.host)
     if not isinstance(listed, dict) or not listed or draw is None:
         return None
     figures, tables = [], []
+    subject = (card.verdict or {}).get("arm")
     for name, cases in listed.items():
         for which, lines in cases.items():
             words = f"only {name} solves" if which == "won" else f"only {card.reference} solves"
             caption = f"{len(lines)} problems that {words}."
-            svg = draw(list(map(str, lines)))
-            named = Markup('<svg role="img" aria-label="{}" ').format(escape(caption))
-            figures.append(Figure(Markup(svg[svg.index("<svg") :].replace("<svg ", named, 1)), caption))
+            if name == subject or subject not in listed:
+                svg = draw(list(map(str, lines)))
+                named = Markup('<svg role="img" aria-label="{}" ').format(escape(caption))
+                figures.append(Figure(Markup(svg[svg.index("<svg") :].replace("<svg ", named, 1)), caption))
             tables.append(Table(f"As text: {caption}", ["problem"], [[str(line)] for line in lines]))
     lead = "All wins and losses, not a choice of the best. The small number at a word is the step of its reveal."
+    if subject in listed and len(listed) > 1:
+        lead += f" Drawn for {subject}; those of the other orders are below, as text."
     return Section("Wins and losses", lead, figures, tables)
 
 

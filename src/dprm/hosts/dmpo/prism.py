@@ -44,6 +44,7 @@ def prism(model: Transformer, device: torch.device | str = "cpu") -> Host:
     host = Countdown(Denoiser(model), device=device)
     host = host.with_decoding(count=Threshold(SURE))
     host.name, host.domain = "prism", "Countdown, answered by search with self-verification"
+    host.ordered = "reveal positions in search"
     verifier = VerdictSlot(canvas.MASK, YES, NO)
     host = searched(host, verifier=verifier, answer_of=_response, temperature=TEMPERATURE)
     base = Search(verifier, answer_of=_response, temperature=TEMPERATURE)
