@@ -35,7 +35,7 @@ CARD, PAGE = ROOT / "results" / "scale.json", ROOT / "docs" / "scale.md"
 PARAMETERS, CANVAS, REVEALED, STEPS = 8e9, 384, 256, 128
 ROLLOUTS, GPUS, ROWS = 1_000_000, 64, 64
 # Model calls of a fit that is timed.
-_FIT = 800
+_FIT = 4000
 # Of an H100: dense bfloat16, as published; and the share of it that a forward pass of such a batch is assumed to reach.
 PEAK, SHARE = 989e12, 0.4
 

@@ -51,6 +51,7 @@ def _plot(card: Card, across: str, up: str, left: float) -> list[str]:
     sweep = sorted((each[0].mean, each[1].mean) for name, each in shown.items() if _is_sweep(card, name))
     points = " ".join(f"{x(right):.1f},{y(top):.1f}" for right, top in sweep)
     parts.append(f'<polyline points="{points}" fill="none" stroke="{SOFT}" stroke-dasharray="4 3"/>')
+    beside: list[tuple[float, float, str, str]] = []
     for name, (right, top) in shown.items():
         colour = LEARNED if card.arms[name].policy else OWN if _is_sweep(card, name) else SOFT
         for axis, low, high in ((0, right.low, right.high), (1, top.low, top.high)):
@@ -60,9 +61,30 @@ def _plot(card: Card, across: str, up: str, left: float) -> list[str]:
                 x1, x2, y1, y2 = (f"{end:.1f}" for end in ends)
                 parts.append(f'<line x1="{x1}" x2="{x2}" y1="{y1}" y2="{y2}" stroke="{colour}"/>')
         parts.append(f'<circle cx="{x(right.mean):.1f}" cy="{y(top.mean):.1f}" r="4" fill="{colour}"/>')
-        place = f'x="{x(right.mean) + 7:.1f}" y="{y(top.mean) - 6:.1f}"'
-        parts.append(f'<text {place} fill="{colour}">{escape(name)}</text>')
+        beside.append((x(right.mean), y(top.mean), _label(card, name), colour))
+    return parts + _labels(beside, left + WIDE)
+
+
+def _labels(beside: list[tuple[float, float, str, str]], edge: float) -> list[str]:
+    """The names of points (x, y, text, colour), moved down until none covers another; left of a point at the edge."""
+    parts, taken = [], list[tuple[float, float, float]]()
+    for at, height, text, colour in sorted(beside, key=lambda point: point[1]):
+        wide = 6.5 * len(text)
+        start = at + 7 if at + 7 + wide < edge else at - 7 - wide
+        line = height - 6
+        while any(abs(line - other) < 11 and start < end and first < start + wide for other, first, end in taken):
+            line += 3
+        taken.append((line, start, start + wide))
+        parts.append(f'<text x="{start:.1f}" y="{line:.1f}" fill="{colour}">{escape(text)}</text>')
     return parts
+
+
+def _label(card: Card, name: str) -> str:
+    """A short name: `r = 0.6` of the sweep, and of a learned order what it was fitted for."""
+    signal = card.reference.partition(":")[0]
+    if signal == "noisy_confidence" and _is_sweep(card, name):
+        return "r = 0" if name == "confidence" else f"r = {name.partition(':')[2] or '0.3, its own'}"
+    return name.rpartition("-")[2] if card.arms[name].policy else name
 
 
 def _is_sweep(card: Card, name: str) -> bool:
