@@ -10,7 +10,7 @@ from dprm.order.signals import SIGNALS
 from dprm.report.parts import Figure, Section, Table
 
 # Orders that are drawn, and answers of each.
-ORDERS, ANSWERS = 6, 6
+ORDERS, ANSWERS = 3, 6
 
 
 def examples(card: Card, colours: dict[str, str]) -> Section | None:

@@ -41,7 +41,7 @@ from dprm.report.searching import searching
 from dprm.report.trainings import conclusion, trainings
 from dprm.report.visible import all_visible
 
-LARGEST = 6_000_000
+LARGEST = 8_000_000
 _HERE = Path(__file__).parent
 
 
